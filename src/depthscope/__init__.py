@@ -1,0 +1,1 @@
+"""Depthscope: the instrument that shows what depth does to a neural network."""

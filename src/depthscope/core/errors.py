@@ -1,0 +1,50 @@
+"""Errors that a person can act on: what was wanted, what came, how to mend it, the known names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class UserError(ValueError):
+    """Bad input. The command line prints it as it stands (no traceback) and exits with code 2.
+
+    Raised before anything is written: a caller that sees one may take it that nothing was lost.
+    """
+
+
+class FaultsError(UserError):
+    """Several faults in one file, all told at once.
+
+    Args:
+        source: the file or name that holds the faults.
+        faults: one `(path, message)` each; `path` is dotted, like `parts.sweep.arms.0.shortcut`.
+    """
+
+    def __init__(self, source: str, faults: Sequence[tuple[str, str]]) -> None:
+        self.source = source
+        self.faults = tuple(faults)
+        count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
+        lines = [f"{source}: {count}"]
+        lines += [f"  {path}: {message}" if path else f"  {message}" for path, message in self.faults]
+        super().__init__("\n".join(lines))
+
+
+class MissingDependencyError(UserError):
+    """An optional part of Depthscope was asked for that is not installed."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, or None where nothing comes close."""
+    names = list(known)
+    folded = {each.casefold(): each for each in names}
+    found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    return folded[found[0]] if found else None
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """One line for an unknown name: the nearest known one, then all of them."""
+    names = sorted(known)
+    guess = nearest(name, names)
+    hint = f" Did you mean {guess!r}?" if guess else ""
+    return f"unknown {what} {name!r}.{hint} Known: {', '.join(names)}."
