@@ -45,6 +45,42 @@ class Layer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Point:
+    """A place in a model where a layer is measured. Models name them, probes watch them.
+
+    Attributes:
+        layer: fully qualified name of the weighted module, such as `blocks.3.conv1`.
+        kind: what it is: `linear`, `conv`.
+        weight: name of its weight parameter, such as `blocks.3.conv1.weight`.
+        output: the module whose output is the layer's h, such as `blocks.3.relu1`. Arms that differ
+            in their shortcut alone have equal points, so that they can be compared position by position.
+    """
+
+    layer: str
+    kind: str
+    weight: str
+    output: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addition:
+    """A residual addition skip(x) + F(x). Models name them, probes measure |F|/|x| there.
+
+    Attributes:
+        block: fully qualified name of the block, such as `blocks.3`.
+        branch: the module whose output is F, such as `blocks.3.bn2`.
+        skip: the module whose output is the other operand, such as `blocks.3.shortcut`.
+        layer: the `Point.layer` whose h the addition makes, such as `blocks.3.conv2`; |F|/|x| is
+            logged at that layer, so that every quantity shares one axis of positions.
+    """
+
+    block: str
+    branch: str
+    skip: str
+    layer: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One measured value. A quantity that a layer does not have gives no row (never a zero)."""
 

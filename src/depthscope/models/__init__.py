@@ -1,1 +1,1 @@
-"""To be filled."""
+"""Keyword arguments in, `torch.nn.Module` out: families of networks, their shortcuts and initialisers."""
