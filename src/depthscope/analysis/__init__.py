@@ -1,1 +1,1 @@
-"""To be filled."""
+"""What it means: the tidy table, intervals, findings, mean-field theory, diagnosis."""

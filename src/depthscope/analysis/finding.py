@@ -1,0 +1,60 @@
+"""Estimate and Finding: the numbers that a claim is judged by, and the judgement."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from depthscope.study.run import Frozen
+
+FINDINGS_SCHEMA = 1
+Verdict = Literal["supported", "refuted", "undecided"]
+
+
+class Estimate(Frozen):
+    """A number with its interval.
+
+    Attributes:
+        name: what is estimated.
+        value: the estimate; None where no run gives it.
+        low: lower end of the 95% interval; None where there is no interval (see `note`).
+        high: upper end.
+        n: number of seeds (or pairs) behind it.
+        unit: unit of value, low and high; empty for a pure number.
+        method: how the interval was made: `paired t`, `t`, `order statistics`, `Clopper-Pearson`.
+        values: the single values by seed, ascending by seed, so that a reader can see the spread.
+        note: why there is no interval, or what else must be known.
+    """
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int
+    unit: str = ""
+    method: str | None = None
+    values: tuple[float, ...] = ()
+    note: str | None = None
+
+
+class Finding(Frozen):
+    """A claim, judged.
+
+    Attributes:
+        claim: the claim's name.
+        text: the claim as a sentence, by language.
+        confirmatory: whether the study declared it as the one that it stands or falls with.
+        verdict: supported, refuted or undecided.
+        margin: the bound that the claim names.
+        expect: on which side of `margin` the estimate must lie.
+        estimates: the judged estimate first, then those it was made from.
+        reason: the judgement in a sentence made from the estimates.
+    """
+
+    claim: str
+    text: dict[str, str]
+    confirmatory: bool
+    verdict: Verdict
+    margin: float
+    expect: Literal["at_least", "at_most", "within"]
+    estimates: tuple[Estimate, ...]
+    reason: str

@@ -1,0 +1,173 @@
+"""RunRecord: what is kept of one run, and the tables that stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from depthscope.study.run import Frozen, RunSpec
+
+SCHEMA_VERSION = 1
+
+TABLES: Mapping[str, pa.Schema] = MappingProxyType(
+    {
+        # One row a figure of the training: `split` is train_running (the average over an epoch's
+        # augmented batches, in training mode), train (clean, eval mode), test, or schedule (lr).
+        "metrics": pa.schema(
+            [
+                pa.field("step", pa.int64(), nullable=False),
+                pa.field("split", pa.string(), nullable=False),
+                pa.field("quantity", pa.string(), nullable=False),
+                pa.field("value", pa.float64()),
+            ]
+        ),
+        # One row a layer, quantity (core.profile.QUANTITIES) and step.
+        "layers": pa.schema(
+            [
+                pa.field("step", pa.int64(), nullable=False),
+                pa.field("layer", pa.int32(), nullable=False),
+                pa.field("name", pa.string(), nullable=False),
+                pa.field("quantity", pa.string(), nullable=False),
+                pa.field("value", pa.float64()),
+            ]
+        ),
+        # One row a method, step size and tensor ("" means all tensors together).
+        "gradcheck": pa.schema(
+            [
+                pa.field("method", pa.string(), nullable=False),
+                pa.field("h", pa.float64(), nullable=False),
+                pa.field("tensor", pa.string(), nullable=False),
+                pa.field("median", pa.float64()),
+                pa.field("worst", pa.float64()),
+                pa.field("worst_at", pa.string()),
+                pa.field("count", pa.int64(), nullable=False),
+            ]
+        ),
+    }
+)
+
+Columns = Mapping[str, list[Any]]
+"""A table as lists by column, in the order of its schema."""
+
+
+class Outcome(Frozen):
+    """How a run ended. A failed or diverged run is a record, never a hole.
+
+    Attributes:
+        status: completed; diverged (a loss that is not finite); failed (an error in the code).
+        step: updates done.
+        stopped_early: whether the recipe's declared stopping rule ended it.
+        reason: what happened, where it did not simply complete.
+        remedy: what to try.
+    """
+
+    status: Literal["completed", "diverged", "failed"]
+    step: int
+    stopped_early: bool = False
+    reason: str | None = None
+    remedy: str | None = None
+
+
+class LayerFacts(Frozen):
+    """What was recognised about one layer (see `core.profile.Layer`)."""
+
+    index: int
+    name: str
+    kind: str
+    weight: str | None = None
+    shape: tuple[int, ...] = ()
+
+
+class Digests(Frozen):
+    """Digests of what arms share, so that pairing can be seen.
+
+    Attributes:
+        init: tensor name -> digest of its initial value.
+        data: digest of the data set's content.
+        order: digest of the first and last epoch's batch order; None for full-batch runs.
+        augment: digest of the first and last epoch's augmentation draws; None without.
+        final: digest of all weights and buffers at the end; None where the run failed.
+    """
+
+    init: dict[str, str] = Field(default_factory=dict)
+    data: str | None = None
+    order: str | None = None
+    augment: str | None = None
+    final: str | None = None
+
+
+class Timings(Frozen):
+    """Seconds. They stand here alone, so that the tables of two equal runs are byte-identical.
+
+    Attributes:
+        wall_s: wall clock, of this run or its share of a group trained side by side.
+        cpu_s: CPU time of the worker, likewise.
+        started: ISO 8601 time in UTC.
+    """
+
+    wall_s: float
+    cpu_s: float
+    started: str
+
+
+class Provenance(Frozen):
+    """Where and with what a run was done; no part of its identity."""
+
+    depthscope: str
+    python: str
+    numpy: str
+    torch: str | None = None
+    platform: str
+    processor: str
+    device: str
+    threads: int
+    group_size: int = 1
+
+
+class RunRecord(Frozen):
+    """One run, as it stands in `run.json`.
+
+    Attributes:
+        spec: what was asked; `spec.measures` are the measures that this record holds.
+        summary: the run's final figures by name; a missing value stays missing.
+        parameters: number of trained parameters.
+        tables: name -> SHA-256 of the parquet file beside this one.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    spec: RunSpec
+    outcome: Outcome
+    summary: dict[str, float] = Field(default_factory=dict)
+    parameters: int | None = None
+    layers: tuple[LayerFacts, ...] = ()
+    digests: Digests = Digests()
+    tables: dict[str, str] = Field(default_factory=dict)
+    provenance: Provenance
+    timings: Timings
+
+    def answers(self, spec: RunSpec) -> bool:
+        """Whether this record holds all that `spec` asks: the same run, with at least its measures."""
+        return self.run_id == spec.run_id and set(spec.measures) <= set(self.spec.measures)
+
+
+SUMMARY = MappingProxyType(
+    {
+        "train_loss_running": "mean loss over the last epoch's (augmented) training batches, nats",
+        "train_accuracy_running": "accuracy over the last epoch's (augmented) training batches",
+        "train_loss": "mean loss of a clean pass over the training set after the last step, eval mode, nats",
+        "train_accuracy": "accuracy of a clean pass over the training set after the last step, eval mode",
+        "test_loss": "mean loss on the test set, evaluated once, after the last step, nats",
+        "test_accuracy": "accuracy on the test set, evaluated once, after the last step",
+        "dh_factor_first": "|dL/dh| at the first layer over the last, per layer (geometric mean), at step 0",
+        "dh_factor_last": "the same after the last step",
+        "gradcheck_complex_median": "gradient check by complex step: median relative error",
+        "gradcheck_central_median": "gradient check by central difference at h = 1e-4: median relative error",
+        "gradcheck_five_point_median": "gradient check by five-point difference at h = 3e-3: median relative error",
+    }
+)
+"""Keys that a summary may hold, with their definitions. Claims name them as `metric`."""

@@ -1,0 +1,99 @@
+"""StudySpec: a question, its arms and axes, and the claims that will be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from depthscope.core.hashing import digest
+from depthscope.study.claims import Claim, Text
+from depthscope.study.run import Frozen
+
+Overrides = dict[str, Any]
+"""Fields of a run and their values; a dotted key such as `data_options.num_train` reaches into options."""
+
+
+class Arm(Frozen):
+    """One variant of the network under test.
+
+    Attributes:
+        name: short name, used in claims.
+        label: name in figures and tables, by language.
+        set: the fields of a run in which this arm differs.
+        note: what a reader must know, by language (such as "this changes the initialiser").
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+    label: Text | None = None
+    set: Overrides = Field(default_factory=dict)
+    note: Text | None = None
+
+
+class Part(Frozen):
+    """A set of comparable runs: every arm x every value of the axes x every seed.
+
+    Attributes:
+        title: heading, by language.
+        base: fields of a run shared by this part, over those of the study.
+        arms: the variants.
+        axes: lists of values by field.
+        seeds: number of seeds (0 to n-1), or the seeds themselves; None takes the study's.
+        exclude: combinations to leave out: a run that agrees with all the values of one entry.
+        baseline: the arm that the others are compared with; the first by default.
+    """
+
+    title: Text | None = None
+    base: Overrides = Field(default_factory=dict)
+    arms: Annotated[tuple[Arm, ...], Field(min_length=1)]
+    axes: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    seeds: Annotated[int, Field(ge=1, le=10_000)] | list[Annotated[int, Field(ge=0, lt=2**31)]] | None = None
+    exclude: tuple[Overrides, ...] = ()
+    baseline: str | None = None
+
+    def arm(self, name: str) -> Arm:
+        """The arm with this name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+
+class StudySpec(Frozen):
+    """A study at one size: everything that decides its runs, and what will be claimed.
+
+    Attributes:
+        name: identity of the study; a results folder holds one name at one size.
+        title: heading of the page, by language.
+        question: what is asked, by language.
+        size: which of the file's sizes this is; empty where the file has none.
+        sources: keys of the bibliography beyond those of the names used.
+        base: fields of a run that all parts share.
+        seeds: seeds of the parts that name none.
+        parts: sets of comparable runs.
+        claims: judged from the records.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: Text
+    question: Text | None = None
+    size: str = ""
+    sources: tuple[str, ...] = ()
+    base: Overrides = Field(default_factory=dict)
+    seeds: Annotated[int, Field(ge=1, le=10_000)] | list[Annotated[int, Field(ge=0, lt=2**31)]] = 3
+    parts: Annotated[dict[str, Part], Field(min_length=1)]
+    claims: tuple[Claim, ...] = ()
+
+    def seeds_of(self, part: Part) -> tuple[int, ...]:
+        """The seeds of a part, ascending and each once."""
+        seeds = self.seeds if part.seeds is None else part.seeds
+        return tuple(range(seeds)) if isinstance(seeds, int) else tuple(sorted(set(seeds)))
+
+    def arms(self) -> Iterator[tuple[str, Arm]]:
+        """(part name, arm) of every arm."""
+        for name, part in self.parts.items():
+            for arm in part.arms:
+                yield name, arm
+
+    @property
+    def digest(self) -> str:
+        """Digest of the whole spec, claims and texts included."""
+        return digest(self.model_dump(mode="json"))
