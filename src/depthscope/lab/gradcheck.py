@@ -1,0 +1,217 @@
+"""Gradient check: backpropagation against three ways of differentiating the loss from outside.
+
+Shape letters: K perturbed copies (they stand on the seed axis), N examples, I inputs, W width, C classes.
+
+| method | estimate of f'(t) | error |
+| --- | --- | --- |
+| `central` | (f(t+h) - f(t-h)) / 2h | h^2 f'''/6 + roundoff e f/h |
+| `five_point` | (8 (f(t+h) - f(t-h)) - (f(t+2h) - f(t-2h))) / 12h | h^4 f'''''/30 + roundoff 3 e f/2h |
+| `complex` | Im f(t+ih) / h | h^2 f'''/6, and nothing is subtracted |
+
+(Taylor expansion; e is the rounding unit. Complex step: Squire & Trapp 1998, SIAM Review 40(1); its h may
+be so small that the error vanishes.) The relative error of finite differences grows as gradients shrink,
+since the roundoff does not shrink with them. That is not a fault of the backward pass; the complex step tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depthscope.core.errors import UserError
+from depthscope.core.streams import stream
+from depthscope.lab import layers
+from depthscope.lab.measure import gradients
+from depthscope.lab.network import Network
+from depthscope.lab.stacks import Stack
+
+Array = NDArray[Any]
+Method = Literal["central", "five_point", "complex"]
+
+STEP_SIZES: Mapping[Method, tuple[float, ...]] = MappingProxyType(
+    {
+        "central": (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8),
+        "five_point": (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4),
+        "complex": (1e-20,),
+    }
+)
+"""Step sizes for a picture of the error against h; the usual ones, 1e-4, 3e-3 and 1e-20, are among them."""
+
+SINGLE_STEP: Mapping[Method, tuple[float, ...]] = MappingProxyType(
+    {"central": (1e-4,), "five_point": (3e-3,), "complex": (1e-20,)}
+)
+"""One usual step size a method."""
+
+_CHUNK = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradcheckRow:
+    """Agreement of one method at one step size, on one tensor or on all.
+
+    The relative error of an entry with gradient a by backpropagation and n by the method is
+    |a - n| / max(|a|, |n|), and 0 where both are 0. It is taken entry by entry: an entry much smaller than its
+    tensor's others is judged by its own size, so the worst is often such an entry; see where it is.
+
+    Attributes:
+        method: `central`, `five_point` or `complex`.
+        h: step size.
+        tensor: parameter name; None in the row over all tensors.
+        median: median relative error over the entries checked.
+        worst: largest.
+        worst_tensor: the parameter that holds it.
+        worst_index: its index there.
+        count: number of entries checked.
+    """
+
+    method: Method
+    h: float
+    tensor: str | None
+    median: float
+    worst: float
+    worst_tensor: str
+    worst_index: tuple[int, ...]
+    count: int
+
+
+def gradient_check(
+    stack: Stack,
+    params: Mapping[str, Array],
+    x: Array,
+    y: Array,
+    *,
+    seed: int,
+    entries: int | None = 8,
+    step_sizes: Mapping[Method, Sequence[float]] = SINGLE_STEP,
+) -> list[GradcheckRow]:
+    """Check the backward pass of a whole network at one point, in float64.
+
+    Args:
+        stack: the network.
+        params: the point, ONE seed: arrays [1, *shape].
+        x: inputs [1, N, I].
+        y: labels [1, N].
+        seed: names the stream `(seed, "probe", "gradcheck", tensor)` that picks the entries.
+        entries: how many of each tensor are checked; None: all.
+        step_sizes: step sizes of each method.
+
+    Returns:
+        For every method and step size a row for each tensor, then one over all tensors.
+
+    Raises:
+        UserError: more than one seed.
+    """
+    if len(y) != 1:
+        raise UserError(f"gradient check: wanted one seed, got {len(y)}. Slice params, x and y to [k : k + 1].")
+    wide = {name: np.asarray(value, np.float64) for name, value in params.items()}
+    net, grads = gradients(stack, wide, x, y)
+    checker = _Checker(stack, wide, net, y, x.shape[1])
+    errors: dict[tuple[Method, float], dict[str, Array]] = {
+        (method, h): {} for method, sizes in step_sizes.items() for h in sizes
+    }
+    picked: dict[str, Array] = {}
+    for first, name in checker.tensors():
+        size = wide[name].size
+        count = size if entries is None else min(entries, size)
+        rng = stream(seed, "probe", "gradcheck", name)
+        picked[name] = np.sort(rng.choice(size, count, replace=False))
+        exact_K = grads[name].reshape(-1)[picked[name]]
+        for (method, h), found in errors.items():
+            estimate_K = checker.estimate(first, name, picked[name], method, h)
+            found[name] = relative_error(exact_K, estimate_K)
+    rows: list[GradcheckRow] = []
+    for (method, h), found in errors.items():
+        own = [
+            _row(method, h, name, {name: error_K}, picked, {name: wide[name].shape[1:]})
+            for name, error_K in found.items()
+        ]
+        shapes = {name: wide[name].shape[1:] for name in found}
+        rows += [*own, _row(method, h, None, found, picked, shapes)]
+    return rows
+
+
+def relative_error(a: Array, b: Array) -> Array:
+    """|a - b| / max(|a|, |b|), entry by entry; 0 where both are 0.
+
+    >>> relative_error(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    array([0.5, 0. ])
+    """
+    scale = np.maximum(np.abs(a), np.abs(b))
+    error: Array = np.abs(a - b) / np.where(scale == 0, 1.0, scale)
+    return error
+
+
+class _Checker:
+    """Differentiates the loss of one network with respect to chosen entries, many at once."""
+
+    def __init__(self, stack: Stack, params: dict[str, Array], net: Network, y: Array, num_examples: int) -> None:
+        self._stack, self._params, self._y_1N, self._num_examples = stack, params, y, num_examples
+        self._units, self._inputs = net.units, net.inputs
+        self._nets: dict[tuple[int, str], Network] = {}
+
+    def tensors(self) -> list[tuple[int, str]]:
+        """(unit that holds it, name) of every tensor."""
+        owner = {step.name: at for at, unit in enumerate(self._units) for step in unit.steps}
+        return [(owner[_layer_of(name)], name) for name in self._params]
+
+    def estimate(self, first: int, name: str, picked_K: Array, method: Method, h: float) -> Array:
+        """The method's derivative at each picked entry of one tensor."""
+        parts = [picked_K[start : start + _CHUNK] for start in range(0, len(picked_K), _CHUNK)]
+        return np.concatenate([self._estimate(first, name, part, method, h) for part in parts])
+
+    def _estimate(self, first: int, name: str, picked_K: Array, method: Method, h: float) -> Array:
+        def loss(shift: complex) -> Array:
+            return self._losses(first, name, picked_K, shift)
+
+        if method == "complex":
+            return np.asarray(loss(1j * h).imag / h)
+        near = loss(h) - loss(-h)
+        if method == "central":
+            return np.asarray(near / (2 * h))
+        return np.asarray((8 * near - (loss(2 * h) - loss(-2 * h))) / (12 * h))
+
+    def _losses(self, first: int, name: str, picked_K: Array, shift: complex) -> Array:
+        """The loss with each entry shifted alone. What lies below unit `first` does not change and is not redone."""
+        num, dtype = len(picked_K), np.dtype(np.complex128 if isinstance(shift, complex) else np.float64)
+        moved = np.repeat(self._params[name].astype(dtype), num, axis=0)
+        moved.reshape(num, -1)[np.arange(num), picked_K] += shift
+        key = (num, dtype.str)
+        if key not in self._nets:
+            self._nets[key] = Network(self._stack, num, self._num_examples, dtype)
+        net = self._nets[key]
+        logits_KCN = net.forward({**self._params, name: moved}, self._inputs[first], first=first)
+        return layers.cross_entropy_forward(logits_KCN, self._y_1N)[0]
+
+
+def _layer_of(name: str) -> str:
+    """`layers.3` of `layers.3.weight`, `layers.3.bias` or `layers.3.norm.weight`."""
+    return name.rsplit(".", 1)[0].removesuffix(".norm")
+
+
+def _row(
+    method: Method,
+    h: float,
+    tensor: str | None,
+    errors: Mapping[str, Array],
+    picked: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> GradcheckRow:
+    worst_tensor = max(errors, key=lambda name: float(errors[name].max()))
+    worst_at = int(errors[worst_tensor].argmax())
+    flat = int(picked[worst_tensor][worst_at])
+    every = np.concatenate(list(errors.values()))
+    return GradcheckRow(
+        method=method,
+        h=h,
+        tensor=tensor,
+        median=float(np.median(every)),
+        worst=float(errors[worst_tensor][worst_at]),
+        worst_tensor=worst_tensor,
+        worst_index=tuple(int(i) for i in np.unravel_index(flat, shapes[worst_tensor])),
+        count=len(every),
+    )
