@@ -1,1 +1,1 @@
-"""To be filled."""
+"""Every public verb, one function each."""

@@ -1,1 +1,1 @@
-"""To be filled."""
+"""Many tasks: the worker, the executors, the driver."""

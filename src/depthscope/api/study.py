@@ -1,0 +1,174 @@
+"""The verbs of a study: run, plan, status, report, studies. The command line mirrors them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from depthscope.core.errors import UserError
+from depthscope.execute.driver import drive, remaining
+from depthscope.execute.executors import available_cores
+from depthscope.record.events import Event
+from depthscope.record.folder import check_folder, read_study, write_study
+from depthscope.record.reader import Damage
+from depthscope.study.expand import Plan, expand
+from depthscope.study.study import StudySpec
+from depthscope.study.toml import bundled, load, read_source, sizes_of
+from depthscope.train.build import Context, check_data, choose_device
+
+if TYPE_CHECKING:
+    from depthscope.api.report import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyInfo:
+    """A bundled study: its name, title and question by language, and its sizes."""
+
+    name: str
+    title: dict[str, str]
+    question: dict[str, str]
+    sizes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """Where a folder stands.
+
+    Attributes:
+        study: what it holds.
+        counts: number of runs by status: completed, diverged, failed, damaged, missing.
+        damaged: the records that cannot be trusted, with the reason.
+    """
+
+    study: StudySpec
+    counts: dict[str, int]
+    damaged: tuple[Damage, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to do."""
+        return not any(self.counts[status] for status in ("failed", "damaged", "missing"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watcher:
+    """Who hears of a study's progress.
+
+    Attributes:
+        on_plan: called once, with the plan, the number of runs to do, and the workers.
+        on_event: called for each start, progress and end of a run.
+        on_download: called with the bytes downloaded so far, and how many there will be.
+    """
+
+    on_plan: Callable[[Plan, int, int], None] = lambda plan, left, workers: None
+    on_event: Callable[[Event], None] = lambda event: None
+    on_download: Callable[[int, int | None], None] = lambda done, total: None
+
+
+def studies() -> tuple[StudyInfo, ...]:
+    """The studies that come with Depthscope."""
+    found = []
+    for name in bundled():
+        study = load(name)
+        sizes = sizes_of(read_source(name)[1])
+        found.append(
+            StudyInfo(name=name, title=dict(study.title), question=dict(study.question or {}), sizes=sizes)  # type: ignore[arg-type]
+        )
+    return tuple(found)
+
+
+def plan(study: str | Path, *, size: str | None = None, seeds: int | Sequence[int] | None = None) -> Plan:
+    """What a study would run, before anything starts.
+
+    Args:
+        study: a bundled name, or the path of a TOML file.
+        size: one of the study's sizes; None takes `quick` where there is one.
+        seeds: a number of seeds, or the seeds themselves, instead of the study's own, in all parts.
+
+    Raises:
+        UserError: an unknown name, or faults in the file (all at once).
+    """
+    spec = load(study, size)
+    if seeds is not None:
+        chosen = seeds if isinstance(seeds, int) else sorted(set(seeds))
+        parts = {name: part.model_copy(update={"seeds": None}) for name, part in spec.parts.items()}
+        spec = StudySpec.model_validate(spec.model_copy(update={"seeds": chosen, "parts": parts}).model_dump())
+    return expand(spec, source=str(study))
+
+
+def run(
+    study: str | Path,
+    *,
+    out: str | Path,
+    size: str | None = None,
+    seeds: int | Sequence[int] | None = None,
+    data: str | Path | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    lang: str = "en",
+    watcher: Watcher | None = None,
+) -> Report:
+    """Do what is missing of a study, then judge its claims and write its page.
+
+    Called again with the same folder it does only what is left, also after an interruption.
+
+    Args:
+        study: a bundled name, or the path of a TOML file.
+        out: the study's folder; made where it does not exist.
+        size: see `plan`.
+        seeds: see `plan`.
+        data: folder that holds the real data; None looks at DEPTHSCOPE_DATA, then at the cache, then downloads.
+        device: auto, cpu, cuda or mps; the laboratory's runs always use the CPU.
+        workers: processes; None takes the number of cores on a CPU and 1 on a GPU.
+        lang: language of the page, en or zh.
+        watcher: hears of the progress.
+
+    Returns:
+        The findings and where the page is.
+
+    Raises:
+        UserError: bad input; nothing has been written.
+        KeyboardInterrupt: interrupted; what is recorded stays, and the same call continues.
+    """
+    from depthscope.api.report import report
+
+    watcher = watcher or Watcher()
+    folder = Path(out)
+    planned = plan(study, size=size, seeds=seeds)
+    check_folder(folder, planned.study)
+    if workers is not None and workers < 1:
+        raise UserError(f"workers: wanted 1 or more, got {workers}.")
+    needs_torch = any(spec.backend == "torch" for spec in planned.runs.values())
+    chosen = choose_device(device) if needs_torch or device not in ("auto", "cpu") else "cpu"
+    root = Path(data) if data is not None else None
+    left, _, _ = remaining(planned, folder)
+    if left:
+        check_data([task.specs[0] for task in left], root, watcher.on_download)
+    write_study(folder, planned.study)
+    if left:
+        number = workers or (available_cores() if chosen == "cpu" else 1)
+        watcher.on_plan(planned, sum(len(task.specs) for task in left), number)
+        threads = max(1, available_cores() // number) if needs_torch and chosen == "cpu" else 1
+        context = Context(device=chosen, data_root=root, threads=threads)
+        drive(left, folder, context, workers=number, on_event=watcher.on_event)
+    return report(folder, lang=lang)
+
+
+def status(folder: str | Path) -> Status:
+    """Where a study's folder stands; also while another process is filling it.
+
+    Raises:
+        UserError: the folder holds no study.
+    """
+    study = read_study(Path(folder))
+    planned = expand(study)
+    _, records, damaged = remaining(planned, Path(folder))
+    counts = dict.fromkeys(("completed", "diverged", "failed", "damaged", "missing"), 0)
+    for record in records.values():
+        counts[record.outcome.status] += 1
+    counts["damaged"] = len(damaged)
+    counts["missing"] = len(planned.runs) - sum(counts.values())
+    return Status(study=study, counts=counts, damaged=damaged)
+

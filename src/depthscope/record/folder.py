@@ -1,0 +1,75 @@
+"""A study's folder: which study it holds, and where each run lies.
+
+    study.toml            the study at its size; the folder's identity and enough to continue it
+    runs/<run_id>/        run.json, metrics.parquet, layers.parquet, ...
+    findings.json, table.csv, report.html, figures/     made from the runs; may be deleted at any time
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from depthscope.core.errors import UserError
+from depthscope.core.files import write_bytes
+from depthscope.study.study import StudySpec
+from depthscope.study.toml import dump, parse
+
+STUDY_FILE = "study.toml"
+
+
+def run_folder(folder: Path, run_id: str) -> Path:
+    """Where a run's files lie."""
+    return folder / "runs" / run_id
+
+
+def read_study(folder: Path) -> StudySpec:
+    """The study that a folder holds.
+
+    Raises:
+        UserError: the folder is missing or holds no study.
+    """
+    path = folder / STUDY_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        what = "holds no study (no study.toml)" if folder.is_dir() else "does not exist or is not a folder"
+        raise UserError(f"{folder} {what}. Wanted the --out folder of a `depthscope run`.") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    size = next((line.split('"')[1] for line in text.splitlines() if line.startswith('size = "')), None)
+    return parse(text, source=str(path), size=size)
+
+
+def check_folder(folder: Path, study: StudySpec) -> None:
+    """Refuse a folder that is not for this study, before anything is written.
+
+    A folder holds one study (by name) at one size. More seeds or arms of the same study are welcome.
+
+    Raises:
+        UserError: it holds another study or size, or other files, or cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; wanted a folder. Choose another with --out.")
+    if (folder / STUDY_FILE).exists():
+        held = read_study(folder)
+        if (held.name, held.size) != (study.name, study.size):
+            raise UserError(
+                f"{folder} holds the study {_called(held)}, not {_called(study)}. Choose another folder with --out."
+            )
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise UserError(f"{folder} holds other files and no study. Choose an empty or new folder with --out.")
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        raise UserError(f"{existing} is a file; wanted a folder. Choose another with --out.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"{existing} is read-only. Choose another folder with --out, or change its permissions.")
+
+
+def write_study(folder: Path, study: StudySpec) -> None:
+    """Make the folder this study's. Only called when all checks have passed."""
+    write_bytes(folder / STUDY_FILE, dump(study).encode())
+
+
+def _called(study: StudySpec) -> str:
+    return f"{study.name!r} at size {study.size!r}" if study.size else repr(study.name)

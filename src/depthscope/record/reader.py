@@ -1,0 +1,79 @@
+"""Reads records back, and tells what is damaged instead of failing on it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from depthscope.core.errors import UserError
+from depthscope.record.folder import run_folder
+from depthscope.record.schema import RunRecord
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A run whose record cannot be trusted, and why. It counts as missing and will be done again."""
+
+    run_id: str
+    reason: str
+
+
+def read_record(folder: Path, run_id: str) -> RunRecord | Damage | None:
+    """The record of one run; None where it was not finished, Damage where it was altered or cut."""
+    at = run_folder(folder, run_id)
+    try:
+        text = (at / "run.json").read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return Damage(run_id, f"run.json cannot be read ({error.strerror or error})")
+    try:
+        record = RunRecord.model_validate_json(text)
+    except ValidationError as error:
+        return Damage(run_id, f"run.json is not a whole record ({error.error_count()} faults)")
+    if record.run_id != run_id or record.spec.run_id != run_id:
+        return Damage(run_id, "run.json is the record of another run")
+    for name, wanted in record.tables.items():
+        try:
+            content = (at / f"{name}.parquet").read_bytes()
+        except OSError as error:
+            return Damage(run_id, f"{name}.parquet cannot be read ({error.strerror or error})")
+        if hashlib.sha256(content).hexdigest() != wanted:
+            return Damage(run_id, f"{name}.parquet was altered or cut short")
+    return record
+
+
+def read_records(folder: Path, run_ids: list[str]) -> tuple[dict[str, RunRecord], tuple[Damage, ...]]:
+    """(the records of these runs that stand, what is damaged)."""
+    records: dict[str, RunRecord] = {}
+    damaged: list[Damage] = []
+    for run_id in run_ids:
+        match read_record(folder, run_id):
+            case RunRecord() as record:
+                records[run_id] = record
+            case Damage() as damage:
+                damaged.append(damage)
+            case None:
+                pass
+    return records, tuple(damaged)
+
+
+def read_table(folder: Path, run_id: str, table: str) -> pa.Table | None:
+    """One table of a run; None where the run has none.
+
+    Raises:
+        UserError: the file is there and cannot be read as parquet.
+    """
+    path = run_folder(folder, run_id) / f"{table}.parquet"
+    try:
+        return pq.read_table(io.BytesIO(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UserError(f"{path}: cannot be read as parquet ({error}). Delete the run's folder to redo it.") from error

@@ -1,0 +1,80 @@
+"""Writes one run's record from its events. Nothing else writes in a run's folder."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from depthscope.core.files import write_bytes
+from depthscope.record.events import Ended, Event, Rows, Started
+from depthscope.record.folder import run_folder
+from depthscope.record.schema import TABLES, Digests, Provenance, RunRecord, Timings
+from depthscope.study.run import RunSpec
+
+
+class RunWriter:
+    """Hears a run's events, keeps its rows, and writes all at the end; `run.json` last.
+
+    A folder without `run.json` is a run that was not finished: it is done again.
+    """
+
+    def __init__(self, folder: Path, spec: RunSpec, provenance: Provenance) -> None:
+        self._at = run_folder(folder, spec.run_id)
+        self._spec = spec
+        self._provenance = provenance
+        self._started: Started | None = None
+        self._rows: dict[str, dict[str, list[Any]]] = {}
+
+    def hear(self, event: Event) -> None:
+        """Take in one event of this run."""
+        match event:
+            case Started():
+                self._started = event
+            case Rows(table=table, columns=columns):
+                kept = self._rows.setdefault(table, {name: [] for name in TABLES[table].names})
+                for name in kept:
+                    kept[name].extend(columns[name])
+            case _:
+                pass
+
+    def finish(self, ended: Ended, timings: Timings) -> RunRecord:
+        """Write the tables, then the record, and return it.
+
+        Raises:
+            UserError: the folder cannot be written.
+        """
+        tables = {}
+        for name, columns in sorted(self._rows.items()):
+            content = encode(name, columns)
+            write_bytes(self._at / f"{name}.parquet", content)
+            tables[name] = hashlib.sha256(content).hexdigest()
+        started = self._started
+        digests = started.digests if started else Digests()
+        record = RunRecord(
+            run_id=self._spec.run_id,
+            spec=self._spec,
+            outcome=ended.outcome,
+            summary=dict(ended.summary),
+            parameters=started.parameters if started else None,
+            layers=started.layers if started else (),
+            digests=digests.model_copy(update={"final": ended.final}),
+            tables=tables,
+            provenance=self._provenance,
+            timings=timings,
+        )
+        write_bytes(self._at / "run.json", (record.model_dump_json(indent=1) + "\n").encode())
+        return record
+
+
+def encode(table: str, columns: Mapping[str, list[Any]]) -> bytes:
+    """The table as parquet. Equal columns give equal bytes under one version of pyarrow."""
+    schema = TABLES[table]
+    sink = io.BytesIO()
+    pq.write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema), sink, compression="zstd")
+    return sink.getvalue()

@@ -1,0 +1,117 @@
+"""From names to objects: catalogue targets, data sets, devices."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from depthscope.core.errors import MissingDependencyError, UserError, unknown_name
+from depthscope.data.dataset import Dataset
+from depthscope.study.catalog import CATALOG, Kind, is_user_code
+from depthscope.study.run import RunSpec
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """Where a task is done; nothing here changes its numbers on a given device.
+
+    Attributes:
+        device: cpu, cuda or mps.
+        data_root: the folder that holds the real data; None lets the data set find or fetch it.
+        threads: threads of torch and of BLAS.
+    """
+
+    device: str = "cpu"
+    data_root: Path | None = None
+    threads: int = 1
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """The object behind `"package.module:name"`.
+
+    Raises:
+        UserError: the module or the name in it does not exist.
+    """
+    module, _, name = target.partition(":")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name == "torch":
+            raise MissingDependencyError(TORCH_MISSING) from error
+        raise UserError(f"{target}: no module {error.name!r} can be imported. Is its package installed here?") from error
+    except AttributeError as error:
+        raise UserError(f"{target}: module {module!r} has no {name!r}.") from error
+    return found
+
+
+def target_of(kind: Kind, name: str, backend: str) -> str:
+    """The catalogue's target of a name, or user code as it stands."""
+    if is_user_code(name):
+        return name
+    targets: dict[str, str] = dict(CATALOG[kind][name].targets)
+    if backend not in targets:
+        raise UserError(f"{kind} {name!r} is not there for {backend}, only for {', '.join(targets)}.")
+    return targets[backend]
+
+
+def load_data(spec: RunSpec, context: Context) -> Dataset:
+    """The run's data set. The last few are kept, since the runs of a study share them."""
+    root = str(context.data_root) if context.data_root is not None else None
+    return _load(target_of("data", spec.data, spec.backend), spec.seed, root, json.dumps(spec.data_options))
+
+
+@lru_cache(maxsize=4)
+def _load(target: str, seed: int, root: str | None, options: str) -> Dataset:
+    data: Dataset = resolve(target)(seed, Path(root) if root is not None else None, **json.loads(options))
+    return data
+
+
+def check_data(specs: Iterable[RunSpec], root: Path | None, progress: Callable[[int, int | None], None]) -> None:
+    """See that the data of these runs is at hand and whole, before anything is written; downloads what is missing.
+
+    Raises:
+        UserError: options out of range, or files that are missing, cut short or altered.
+    """
+    wanted = [spec for spec in specs if spec.data == "cifar10"]
+    if wanted:
+        from depthscope.data import cifar10
+
+        for options in {json.dumps(spec.data_options): spec.data_options for spec in wanted}.values():
+            check: Callable[..., None] = cifar10.check_options
+            check(**options)
+        cifar10.prepare(root, progress)
+
+
+TORCH_MISSING = (
+    "PyTorch is not installed, and this study needs it: pip install 'depthscope[torch]'. On Linux that takes a CUDA "
+    "build of several GB; the README gives the command for the small CPU build."
+)
+
+
+def choose_device(asked: str) -> str:
+    """The device that `asked` means here: cpu, cuda or mps.
+
+    Raises:
+        UserError: unknown, or not there.
+        MissingDependencyError: torch is not installed.
+    """
+    if asked not in DEVICES:
+        raise UserError(unknown_name("device", asked, DEVICES))
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(TORCH_MISSING) from error
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if asked == "auto":
+        return next(name for name in ("cuda", "mps", "cpu") if there[name])
+    if not there[asked]:
+        working = ", ".join(name for name, is_there in there.items() if is_there)
+        raise UserError(f"device {asked!r}: torch {torch.__version__} finds none here. Working: {working}.")
+    return asked

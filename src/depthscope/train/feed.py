@@ -1,0 +1,93 @@
+"""Batches for torch: order, crops and flips as batched tensor operations, on the training device.
+
+Shape letters: N examples, B batch, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from depthscope.data.batches import augmentation, order
+from depthscope.data.dataset import Dataset, Split
+from depthscope.study.run import RunSpec
+
+
+class Feed:
+    """A data set on a device, normalised by the training split's mean and standard deviation.
+
+    Args:
+        data: images [N, C, H, W] or vectors [N, I].
+        spec: names the batch size, the augmentation and the seed of its draws.
+        device: where the tensors live.
+        dtype: of the inputs.
+    """
+
+    def __init__(self, data: Dataset, spec: RunSpec, device: str, dtype: torch.dtype) -> None:
+        self._spec = spec
+        self._device = device
+        shape = (1, -1) + (1,) * (data.train.x.ndim - 2)
+        self._mean = torch.from_numpy(data.mean.astype(np.float32)).reshape(shape)
+        self._std = torch.from_numpy(np.where(data.std > 0, data.std, 1).astype(np.float32)).reshape(shape)
+        self._dtype = dtype
+        self.num_examples = len(data.train)
+        self.batch_size = min(spec.batch_size or self.num_examples, self.num_examples)
+        self.train = self._tensors(data.train)
+        self.test = self._tensors(data.test) if data.test is not None else None
+        pad = spec.padding
+        # After normalisation, so that the border is the data set's mean colour.
+        self._padded = torch.nn.functional.pad(self.train[0], (pad,) * 4) if spec.augment == "crop_flip" else None
+
+    def _tensors(self, split: Split) -> tuple[Tensor, Tensor]:
+        x = torch.from_numpy(np.ascontiguousarray(split.x))
+        scaled = (x.to(torch.float32) - self._mean) / self._std
+        return scaled.to(self._device, self._dtype), torch.from_numpy(np.array(split.y)).to(self._device)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in an epoch; the last may be smaller."""
+        return -(-self.num_examples // self.batch_size)
+
+    def epoch(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """(x, y) of each batch of an epoch, in the epoch's order and with its augmentation."""
+        x, y = self.train
+        seed, num = self._spec.seed, self.num_examples
+        chosen = torch.from_numpy(order(seed, epoch, num)).to(self._device)
+        draws = None
+        if self._padded is not None:
+            dy, dx, flip = augmentation(seed, epoch, num, self._spec.padding)
+            draws = tuple(torch.from_numpy(each).to(self._device) for each in (dy, dx, flip))
+        for start in range(0, num, self.batch_size):
+            batch = chosen[start : start + self.batch_size]
+            if draws is None or self._padded is None:
+                yield x[batch], y[batch]
+            else:
+                dy_B, dx_B, flip_B = (each[batch] for each in draws)
+                yield crop_flip(self._padded, batch, dy_B, dx_B, flip_B, x.shape[-2], x.shape[-1]), y[batch]
+
+
+def crop_flip(
+    padded_NCHW: Tensor, batch_B: Tensor, dy_B: Tensor, dx_B: Tensor, flip_B: Tensor, height: int, width: int
+) -> Tensor:
+    """The window [B, C, height, width] of each chosen image, mirrored left and right where `flip_B`.
+
+    Args:
+        padded_NCHW: all images, padded.
+        batch_B: which of them.
+        dy_B: first row of each window.
+        dx_B: first column.
+        flip_B: whether the window is mirrored.
+        height: of the window.
+        width: of the window.
+    """
+    columns = torch.arange(width, device=padded_NCHW.device)
+    rows_BH = dy_B[:, None] + torch.arange(height, device=padded_NCHW.device)
+    # Reading a window's columns from right to left IS the horizontal flip.
+    columns_BW = dx_B[:, None] + torch.where(flip_B[:, None], width - 1 - columns, columns)
+    channels = torch.arange(padded_NCHW.shape[1], device=padded_NCHW.device)
+    return padded_NCHW[
+        batch_B[:, None, None, None], channels[None, :, None, None], rows_BH[:, None, :, None], columns_BW[:, None, None, :]
+    ]

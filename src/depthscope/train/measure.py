@@ -1,0 +1,82 @@
+"""What both engines share: rows of profiles, summaries, and the rule for a run that diverged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from depthscope.core.profile import Profile
+from depthscope.record.events import Rows
+from depthscope.record.schema import LayerFacts, Outcome
+
+DIVERGED_TIMES_CHANCE = 1e3
+"""A run has diverged at the first step whose training loss is not finite, or exceeds this many times the larger of
+its first loss and ln(number of classes), which is what a guess at chance costs. A batch-normalised network at an
+absurd learning rate need not overflow: its gradients are bounded, and its loss grows to thousands and stays there."""
+
+
+def diverged_at(losses: Iterable[float], first: float, num_classes: int) -> int | None:
+    """Index of the first loss that says the run has diverged; None while none does.
+
+    >>> diverged_at([2.3, 9.0, float("nan")], first=2.3, num_classes=10)
+    2
+    """
+    bound = DIVERGED_TIMES_CHANCE * max(first, math.log(num_classes)) if math.isfinite(first) else -math.inf
+    return next((at for at, loss in enumerate(losses) if not (math.isfinite(loss) and loss <= bound)), None)
+
+
+def diverged(step: int, loss: float) -> Outcome:
+    """The outcome of a run whose loss left all bounds at this step."""
+    return Outcome(
+        status="diverged",
+        step=step,
+        reason=f"training loss {loss:g} at step {step}",
+        remedy="a smaller lr, a longer warm-up, or a normaliser",
+    )
+
+
+def layer_rows(run_id: str, profile: Profile) -> Rows:
+    """The rows of a profile as an event. Values that are not finite are kept: they are what was measured."""
+    names = {layer.index: layer.name for layer in profile.layers}
+    return Rows(
+        run_id=run_id,
+        table="layers",
+        columns={
+            "step": [row.step for row in profile.rows],
+            "layer": [row.layer for row in profile.rows],
+            "name": [names[row.layer] for row in profile.rows],
+            "quantity": [row.quantity for row in profile.rows],
+            "value": [row.value for row in profile.rows],
+        },
+    )
+
+
+def metric_rows(run_id: str, rows: Iterable[tuple[int, str, str, float]]) -> Rows:
+    """(step, split, quantity, value) as an event."""
+    step, split, quantity, value = (list(column) for column in zip(*rows, strict=True))
+    columns = {"step": step, "split": split, "quantity": quantity, "value": value}
+    return Rows(run_id=run_id, table="metrics", columns=columns)
+
+
+def layer_facts(profile: Profile) -> tuple[LayerFacts, ...]:
+    """The profile's layer table for the record."""
+    return tuple(
+        LayerFacts(index=layer.index, name=layer.name, kind=layer.kind, weight=layer.weight, shape=layer.shape)
+        for layer in profile.layers
+    )
+
+
+def gradient_factor(profile: Profile, step: int) -> float | None:
+    """Factor of |dL/dh| a layer, toward the input: the geometric mean from the stem to the last hidden layer.
+
+    (|dL/dh_first| / |dL/dh_last|)^(1/(number of layers between)), the head left out. Below 1 the gradient
+    shrinks on its way to the input, above 1 it grows. None where there is no such gradient.
+    """
+    values = profile.values("dh_norm", step)
+    last = len(profile.layers) - 2
+    if last < 1 or 0 not in values or last not in values:
+        return None
+    first, final = values[0], values[last]
+    if not (math.isfinite(first) and math.isfinite(final) and first > 0 and final > 0):
+        return None
+    return math.exp((math.log(first) - math.log(final)) / last)

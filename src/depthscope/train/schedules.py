@@ -1,0 +1,42 @@
+"""Learning rates as functions of the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from depthscope.study.catalog import CATALOG
+from depthscope.study.run import RunSpec
+from depthscope.train.build import resolve
+
+Factor = Callable[[int], float]
+"""Update number, from 0 -> factor on the peak learning rate."""
+
+
+def constant(num_steps: int) -> Factor:
+    """Always 1."""
+    del num_steps
+    return lambda step: 1.0
+
+
+def step(num_steps: int, *, milestones: Sequence[float], factor: float) -> Factor:
+    """`factor` to the power of the milestones passed; a milestone is a fraction of the run.
+
+    >>> rate = step(10, milestones=[0.5, 0.75], factor=0.1)
+    >>> [round(rate(at), 2) for at in (0, 4, 5, 7, 8)]
+    [1.0, 1.0, 0.1, 0.1, 0.01]
+    """
+    # Rounded first: 0.7 * 400 is 279.99999999999994 and must still mean step 280.
+    edges = [math.ceil(round(milestone * num_steps, 6)) for milestone in milestones]
+    return lambda at: factor ** sum(at >= edge for edge in edges)
+
+
+def learning_rates(spec: RunSpec, num_steps: int) -> list[float]:
+    """The learning rate of each update of a run.
+
+    In warm-up, update t of `warmup_steps` has (t + 1) / warmup_steps of the peak, on top of the schedule.
+    """
+    make = resolve(CATALOG["schedule"][spec.schedule].targets[spec.backend])
+    factor: Factor = make(num_steps, **spec.schedule_options)
+    warm = spec.warmup_steps
+    return [spec.lr * factor(at) * (min(1.0, (at + 1) / warm) if warm else 1.0) for at in range(num_steps)]

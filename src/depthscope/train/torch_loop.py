@@ -1,0 +1,209 @@
+"""A run in PyTorch, as a generator of events."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from depthscope.core.depth import profile_steps
+from depthscope.core.profile import Profile
+from depthscope.data.batches import augmentation_digest, order_digest
+from depthscope.models.init import build
+from depthscope.probes.numbers import weights_digest
+from depthscope.probes.watch import Probe
+from depthscope.record.events import Ended, Event, Progress, Started
+from depthscope.record.schema import Digests, LayerFacts, Outcome
+from depthscope.study.run import RunSpec
+from depthscope.train.build import Context, load_data, resolve, target_of
+from depthscope.train.feed import Feed
+from depthscope.train.measure import diverged, diverged_at, gradient_factor, layer_facts, layer_rows, metric_rows
+from depthscope.train.schedules import learning_rates
+
+PROBE_BATCH = 128
+"""Examples of the probe's batch: the first of the training set, clean, the same for every arm, seed and step."""
+
+_EVAL_BATCH = 512
+_DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
+
+
+def run(specs: Sequence[RunSpec], context: Context) -> Iterator[Event]:
+    """The events of runs that differ only in their seed, one run after the other."""
+    torch.set_num_threads(context.threads)
+    # Exact by default: the same bits on every run of one device, and float32 that means float32.
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for spec in specs:
+        yield from _Run(spec, context).events()
+
+
+class _Run:
+    def __init__(self, spec: RunSpec, context: Context) -> None:
+        self.spec, self.id, self.device = spec, spec.run_id, context.device
+        self.data = load_data(spec, context)
+        dtype = _DTYPES[spec.precision]
+        self.feed = Feed(self.data, spec, self.device, dtype)
+        family = resolve(target_of("family", spec.family, "torch"))
+        self.model, self.init = build(
+            lambda: family(
+                depth=spec.depth,
+                width=spec.width,
+                shortcut=spec.shortcut,
+                num_inputs=self.data.train.x.shape[1],
+                num_classes=self.data.num_classes,
+                **spec.model_options,
+            ),
+            seed=spec.seed,
+            device=self.device,
+            dtype=dtype,
+            init=spec.init,
+            gain=spec.gain,
+            zero_last_gamma=spec.zero_last_gamma,
+        )
+        self.loss = nn.CrossEntropyLoss()
+        self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
+        self.optimizer = _optimizer(spec, self.model)
+        self.summary: dict[str, float] = {}
+        self.probe = None
+        if "layers" in spec.measures:
+            # Kept for the whole run, so that the float64 copy is made once.
+            self.probe = Probe(self.model, self.loss, points=self.model.points(), additions=self.model.additions())
+
+    def events(self) -> Iterator[Event]:
+        first = self._profile(0)
+        yield Started(
+            run_id=self.id,
+            layers=layer_facts(first) if first else self._points(),
+            parameters=sum(parameter.numel() for parameter in self.model.parameters()),
+            digests=self._digests(),
+            num_steps=self.num_steps,
+        )
+        if first:
+            yield layer_rows(self.id, first)
+        outcome = yield from self._train()
+        if outcome.status == "completed":
+            yield from self._evaluate()
+        yield Ended(
+            run_id=self.id, outcome=outcome, summary=self.summary, final=weights_digest(self.model.state_dict())
+        )
+
+    def _train(self) -> Iterator[Event]:
+        rates = learning_rates(self.spec, self.num_steps)
+        wanted = set(profile_steps(self.num_steps, self.feed.steps_per_epoch))
+        step, epoch, first_loss = 0, 0, None
+        while step < self.num_steps:
+            losses: list[Tensor] = []
+            hits: list[Tensor] = []
+            counts: list[int] = []
+            begin = step
+            self.model.train()
+            for x_B, y_B in self.feed.epoch(epoch):
+                loss, correct = self._update(x_B, y_B, rates[step])
+                step += 1
+                losses.append(loss)
+                hits.append(correct)
+                counts.append(len(y_B))
+                if self.probe and step in wanted:
+                    profile = self._profile(step)
+                    assert profile is not None
+                    yield layer_rows(self.id, profile)
+                if step == self.num_steps:
+                    break
+                if step % 20 == 0:
+                    yield Progress(run_id=self.id, step=step, num_steps=self.num_steps)
+            epoch += 1
+            # Read once an epoch: reading a loss at every step would make a GPU wait.
+            values = torch.stack(losses).double().tolist()
+            yield metric_rows(self.id, [(begin + 1 + at, "schedule", "lr", rates[begin + at]) for at in range(step - begin)])
+            first_loss = values[0] if first_loss is None else first_loss
+            bad = diverged_at(values, first_loss, self.data.num_classes)
+            if bad is not None:
+                return diverged(begin + 1 + bad, values[bad])
+            seen = sum(counts)
+            mean = sum(value * count for value, count in zip(values, counts, strict=True)) / seen
+            accuracy = int(torch.stack(hits).sum()) / seen
+            self.summary |= {"train_loss_running": mean, "train_accuracy_running": accuracy}
+            rows = [(step, "train_running", "loss", mean), (step, "train_running", "accuracy", accuracy)]
+            yield metric_rows(self.id, rows)
+            text = f"epoch {epoch}: loss {mean:.3f}, accuracy {accuracy:.3f}"
+            yield Progress(run_id=self.id, step=step, num_steps=self.num_steps, text=text)
+        return Outcome(status="completed", step=step)
+
+    def _update(self, x_B: Tensor, y_B: Tensor, lr: float) -> tuple[Tensor, Tensor]:
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.zero_grad(set_to_none=True)
+        autocast: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+        if self.spec.precision == "bfloat16":
+            autocast = torch.autocast(self.device, dtype=torch.bfloat16)
+        with autocast:
+            logits_BK = self.model(x_B)
+            loss = self.loss(logits_BK.float() if self.spec.precision == "bfloat16" else logits_BK, y_B)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach(), (logits_BK.detach().argmax(1) == y_B).sum()
+
+    def _evaluate(self) -> Iterator[Event]:
+        """A clean pass over train and test in eval mode. The test set is looked at here and nowhere else."""
+        self.model.eval()
+        splits = {"train": self.feed.train, "test": self.feed.test}
+        rows = []
+        for name, split in splits.items():
+            if split is None:
+                continue
+            x, y = split
+            total, hits = 0.0, 0
+            with torch.no_grad():
+                for start in range(0, len(y), _EVAL_BATCH):
+                    part = slice(start, start + _EVAL_BATCH)
+                    logits_BK = self.model(x[part]).double() if self.device != "mps" else self.model(x[part]).cpu().double()
+                    y_B = y[part].to(logits_BK.device)
+                    total += float(nn.functional.cross_entropy(logits_BK, y_B, reduction="sum"))
+                    hits += int((logits_BK.argmax(1) == y_B).sum())
+            found = {"loss": total / len(y), "accuracy": hits / len(y)}
+            self.summary |= {f"{name}_{quantity}": value for quantity, value in found.items()}
+            rows += [(self.num_steps, name, quantity, value) for quantity, value in found.items()]
+        yield metric_rows(self.id, rows)
+
+    def _profile(self, step: int) -> Profile | None:
+        if self.probe is None:
+            return None
+        x, y = self.feed.train
+        profile = self.probe.measure(x[:PROBE_BATCH], y[:PROBE_BATCH], step=step)
+        factor = gradient_factor(profile, step)
+        if factor is not None:
+            if step == 0:
+                self.summary["dh_factor_first"] = factor
+            if step == self.num_steps:
+                self.summary["dh_factor_last"] = factor
+        return profile
+
+    def _points(self) -> tuple[LayerFacts, ...]:
+        return tuple(
+            LayerFacts(index=index, name=point.layer, kind=point.kind, weight=point.weight)
+            for index, point in enumerate(self.model.points())
+        )
+
+    def _digests(self) -> Digests:
+        spec, num = self.spec, self.feed.num_examples
+        epochs = -(-self.num_steps // self.feed.steps_per_epoch)
+        augmented = spec.augment == "crop_flip"
+        return Digests(
+            init=self.init,
+            data=self.data.digest,
+            order=order_digest(spec.seed, epochs, num),
+            augment=augmentation_digest(spec.seed, epochs, num, spec.padding) if augmented else None,
+        )
+
+
+def _optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
+    options = dict(spec.optimizer_options)
+    if spec.optimizer == "adam":
+        options = {"betas": (options["beta1"], options["beta2"]), "eps": options["eps"]}
+    make = resolve(target_of("optimizer", spec.optimizer, "torch"))
+    made: torch.optim.Optimizer = make(model.parameters(), lr=spec.lr, **options)
+    return made
