@@ -1,1 +1,37 @@
-"""Depthscope: the instrument that shows what depth does to a neural network."""
+"""Depthscope: the instrument that shows what depth does to a neural network.
+
+>>> import depthscope
+>>> [study.name for study in depthscope.studies()]
+['cifar10', 'spiral']
+
+The verbs of the command line are functions here: `run`, `plan`, `costs`, `status`, `report`, `studies`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from depthscope.api import Watcher as Watcher
+    from depthscope.api import costs as costs
+    from depthscope.api import plan as plan
+    from depthscope.api import report as report
+    from depthscope.api import results as results
+    from depthscope.api import run as run
+    from depthscope.api import status as status
+    from depthscope.api import studies as studies
+
+__all__ = ["Watcher", "costs", "plan", "report", "results", "run", "status", "studies"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when first used: `import depthscope` alone costs next to nothing.
+    if name in __all__:
+        from depthscope import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'depthscope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from depthscope.core.errors import UserError
+from depthscope.core.errors import MissingDependencyError, UserError
 from depthscope.execute.driver import drive, remaining
 from depthscope.execute.executors import available_cores
 from depthscope.record.events import Event
@@ -17,6 +17,7 @@ from depthscope.study.expand import Plan, expand
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import bundled, load, read_source, sizes_of
 from depthscope.train.build import Context, check_data, choose_device
+from depthscope.train.cost import Cost, cost
 
 if TYPE_CHECKING:
     from depthscope.api.report import Report
@@ -98,6 +99,21 @@ def plan(study: str | Path, *, size: str | None = None, seeds: int | Sequence[in
     return expand(spec, source=str(study))
 
 
+def costs(planned: Plan) -> dict[str, Cost] | None:
+    """run_id -> parameters and FLOPs of each run, counted on the networks themselves.
+
+    Returns None where a run needs torch and it is not installed: the counts need it.
+    """
+    found: dict[str, Cost] = {}
+    try:
+        for task in planned.tasks:
+            counted = cost(task.specs[0])
+            found.update({spec.run_id: counted for spec in task.specs})
+    except MissingDependencyError:
+        return None
+    return found
+
+
 def run(
     study: str | Path,
     *,
@@ -171,4 +187,3 @@ def status(folder: str | Path) -> Status:
     counts["damaged"] = len(damaged)
     counts["missing"] = len(planned.runs) - sum(counts.values())
     return Status(study=study, counts=counts, damaged=damaged)
-

@@ -1,1 +1,1 @@
-"""To be filled."""
+"""The only printer: arguments, environment, exit codes."""

@@ -6,7 +6,7 @@ from depthscope.core.errors import UserError
 
 
 def cifar_blocks_per_stage(depth: int) -> int:
-    """n of the CIFAR layout with 6n+2 weighted layers: a stem, 3 stages of n two-layer blocks, a head.
+    """The n of the CIFAR layout with 6n+2 weighted layers: a stem, 3 stages of n two-layer blocks, a head.
 
     Source: He et al. 2015, arXiv 1512.03385, section 4.2.
 

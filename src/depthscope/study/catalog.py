@@ -109,9 +109,7 @@ CATALOG: Mapping[Kind, Mapping[str, Entry]] = {
     },
     "activation": {
         "tanh": Entry(summary="tanh", targets={"numpy": "depthscope.lab.layers:tanh_forward"}),
-        "relu": Entry(
-            summary="max(0, x)", targets={"numpy": "depthscope.lab.layers:relu_forward", "torch": _CONVNET}
-        ),
+        "relu": Entry(summary="max(0, x)", targets={"numpy": "depthscope.lab.layers:relu_forward", "torch": _CONVNET}),
         "linear": Entry(summary="no nonlinearity", targets={"numpy": _STACK}),
     },
     "init": {

@@ -38,7 +38,8 @@ class Task:
     specs: tuple[RunSpec, ...]
 
     def __post_init__(self) -> None:
-        assert self.specs and len({group_key(spec) for spec in self.specs}) == 1
+        assert self.specs
+        assert len({group_key(spec) for spec in self.specs}) == 1
 
     def split(self) -> tuple[Task, ...]:
         """The same runs as one task each."""
@@ -209,7 +210,7 @@ def matching(cells: list[Cell] | tuple[Cell, ...], part: str, select: Select) ->
     """The cells that a claim's selection means, with `"min"` and `"max"` resolved among the arm's own."""
     mine = [cell for cell in cells if cell.part == part and cell.arm == select.arm]
     for key, wanted in select.where.items():
-        present = {cell.axes.get(key) for cell in mine}
+        present: set[Any] = {cell.axes.get(key) for cell in mine}
         value = {"min": min, "max": max}[wanted](present) if wanted in ("min", "max") and present else wanted
         mine = [cell for cell in mine if cell.axes.get(key) == value]
     return mine

@@ -38,13 +38,17 @@ class RunSpec(Frozen):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(default=0, description="names every random stream of the run")
 
     family: str = Field(description="family of networks")
-    depth: Annotated[int, Field(ge=1, le=100_000)] = Field(description="the dial: weighted layers, as the family counts")
+    depth: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        description="the dial: weighted layers, as the family counts"
+    )
     width: Annotated[int, Field(ge=1, le=65_536)] = Field(description="units a layer, or channels of the first stage")
     shortcut: str = Field(default="none", description="what is added to a block's branch")
     norm: str = Field(default="none", description="normaliser")
     activation: str = Field(description="nonlinearity")
     init: str = Field(description="initialiser of the weights")
-    gain: Annotated[float, Field(gt=0)] = Field(default=1.0, description="factor on the initialiser's standard deviation")
+    gain: Annotated[float, Field(gt=0)] = Field(
+        default=1.0, description="factor on the initialiser's standard deviation"
+    )
     stem_gain: Annotated[float, Field(gt=0)] | None = Field(default=None, description="the stem's own gain, if another")
     zero_last_gamma: bool = Field(default=False, description="start each branch's last batch-norm scale at 0")
     model_options: Options = Field(default_factory=dict, description="further arguments of the family")
@@ -62,7 +66,9 @@ class RunSpec(Frozen):
     lr: Annotated[float, Field(gt=0)] = Field(default=0.1, description="peak learning rate")
     schedule: str = Field(default="constant", description="learning rate over the run")
     schedule_options: Options = Field(default_factory=dict, description="milestones, factor, ...")
-    warmup_steps: Annotated[int, Field(ge=0)] = Field(default=0, description="steps of linear rise from lr / warmup_steps")
+    warmup_steps: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="steps of linear rise from lr / warmup_steps"
+    )
     stop_loss: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="stop early once train accuracy is 1 and train loss is at most this (None: never)"
     )
@@ -118,6 +124,8 @@ class RunSpec(Frozen):
             raise ValueError("zero_last_gamma: needs a shortcut; a plain network would output zeros.")
         if self.backend == "numpy" and self.precision == "bfloat16":
             raise ValueError("precision: the NumPy laboratory has float32 and float64, no bfloat16.")
+        if self.backend == "numpy" and (self.batch_size is not None or self.optimizer_options.get("weight_decay")):
+            raise ValueError("backend: the laboratory trains on the full batch without weight decay; leave both away.")
         return self
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -45,7 +45,9 @@ def resolve(target: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name == "torch":
             raise MissingDependencyError(TORCH_MISSING) from error
-        raise UserError(f"{target}: no module {error.name!r} can be imported. Is its package installed here?") from error
+        raise UserError(
+            f"{target}: no module {error.name!r} can be imported. Is its package installed here?"
+        ) from error
     except AttributeError as error:
         raise UserError(f"{target}: module {module!r} has no {name!r}.") from error
     return found
@@ -55,7 +57,7 @@ def target_of(kind: Kind, name: str, backend: str) -> str:
     """The catalogue's target of a name, or user code as it stands."""
     if is_user_code(name):
         return name
-    targets: dict[str, str] = dict(CATALOG[kind][name].targets)
+    targets: Mapping[Any, str] = CATALOG[kind][name].targets
     if backend not in targets:
         raise UserError(f"{kind} {name!r} is not there for {backend}, only for {', '.join(targets)}.")
     return targets[backend]

@@ -89,5 +89,8 @@ def crop_flip(
     columns_BW = dx_B[:, None] + torch.where(flip_B[:, None], width - 1 - columns, columns)
     channels = torch.arange(padded_NCHW.shape[1], device=padded_NCHW.device)
     return padded_NCHW[
-        batch_B[:, None, None, None], channels[None, :, None, None], rows_BH[:, None, :, None], columns_BW[:, None, None, :]
+        batch_B[:, None, None, None],
+        channels[None, :, None, None],
+        rows_BH[:, None, :, None],
+        columns_BW[:, None, None, :],
     ]

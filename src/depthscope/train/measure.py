@@ -9,20 +9,24 @@ from depthscope.core.profile import Profile
 from depthscope.record.events import Rows
 from depthscope.record.schema import LayerFacts, Outcome
 
-DIVERGED_TIMES_CHANCE = 1e3
-"""A run has diverged at the first step whose training loss is not finite, or exceeds this many times the larger of
-its first loss and ln(number of classes), which is what a guess at chance costs. A batch-normalised network at an
-absurd learning rate need not overflow: its gradients are bounded, and its loss grows to thousands and stays there."""
+
+def divergence_bound(num_classes: int) -> float:
+    """Loss, in nats, above which a run has diverged: 1000 times ln(K), what a guess at chance costs.
+
+    A loss that is not finite is the common sign, but a batch-normalised network at an absurd learning
+    rate need not overflow: its gradients are bounded, so its loss climbs to thousands and stays there.
+    """
+    return 1e3 * math.log(num_classes)
 
 
-def diverged_at(losses: Iterable[float], first: float, num_classes: int) -> int | None:
+def diverged_at(losses: Iterable[float], num_classes: int) -> int | None:
     """Index of the first loss that says the run has diverged; None while none does.
 
-    >>> diverged_at([2.3, 9.0, float("nan")], first=2.3, num_classes=10)
+    >>> diverged_at([2.3, 9.0, float("nan")], num_classes=10)
     2
     """
-    bound = DIVERGED_TIMES_CHANCE * max(first, math.log(num_classes)) if math.isfinite(first) else -math.inf
-    return next((at for at, loss in enumerate(losses) if not (math.isfinite(loss) and loss <= bound)), None)
+    bound = divergence_bound(num_classes)
+    return next((at for at, loss in enumerate(losses) if not loss <= bound), None)
 
 
 def diverged(step: int, loss: float) -> Outcome:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -91,10 +92,10 @@ class _Run:
             run_id=self.id, outcome=outcome, summary=self.summary, final=weights_digest(self.model.state_dict())
         )
 
-    def _train(self) -> Iterator[Event]:
+    def _train(self) -> Generator[Event, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
         wanted = set(profile_steps(self.num_steps, self.feed.steps_per_epoch))
-        step, epoch, first_loss = 0, 0, None
+        step, epoch = 0, 0
         while step < self.num_steps:
             losses: list[Tensor] = []
             hits: list[Tensor] = []
@@ -118,9 +119,10 @@ class _Run:
             epoch += 1
             # Read once an epoch: reading a loss at every step would make a GPU wait.
             values = torch.stack(losses).double().tolist()
-            yield metric_rows(self.id, [(begin + 1 + at, "schedule", "lr", rates[begin + at]) for at in range(step - begin)])
-            first_loss = values[0] if first_loss is None else first_loss
-            bad = diverged_at(values, first_loss, self.data.num_classes)
+            yield metric_rows(
+                self.id, [(begin + 1 + at, "schedule", "lr", rates[begin + at]) for at in range(step - begin)]
+            )
+            bad = diverged_at(values, self.data.num_classes)
             if bad is not None:
                 return diverged(begin + 1 + bad, values[bad])
             seen = sum(counts)
@@ -160,7 +162,9 @@ class _Run:
             with torch.no_grad():
                 for start in range(0, len(y), _EVAL_BATCH):
                     part = slice(start, start + _EVAL_BATCH)
-                    logits_BK = self.model(x[part]).double() if self.device != "mps" else self.model(x[part]).cpu().double()
+                    logits_BK = (
+                        self.model(x[part]).double() if self.device != "mps" else self.model(x[part]).cpu().double()
+                    )
                     y_B = y[part].to(logits_BK.device)
                     total += float(nn.functional.cross_entropy(logits_BK, y_B, reduction="sum"))
                     hits += int((logits_BK.argmax(1) == y_B).sum())
@@ -201,7 +205,7 @@ class _Run:
 
 
 def _optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
-    options = dict(spec.optimizer_options)
+    options: dict[str, Any] = dict(spec.optimizer_options)
     if spec.optimizer == "adam":
         options = {"betas": (options["beta1"], options["beta2"]), "eps": options["eps"]}
     make = resolve(target_of("optimizer", spec.optimizer, "torch"))

@@ -1,0 +1,56 @@
+# make run        the spiral study, from a fresh clone to its page (no PyTorch)
+# make test       everything CI checks
+# make test-slow  stress, zoo and cluster tests
+# make cifar10    the quick CIFAR-10 study (DATA=folder that holds the images; downloads them where unset)
+# make figures    the pictures of the README, from records
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+DATA   ?=
+OUT    ?= results
+
+.PHONY: run test test-slow cifar10 figures format clean
+
+run: $(VENV)/.base
+	$(BIN)/depthscope run spiral --out $(OUT)/spiral
+
+cifar10: $(VENV)/.torch
+	$(BIN)/depthscope run cifar10 --size quick --out $(OUT)/cifar10 $(if $(DATA),--data $(DATA))
+
+test: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+test-slow: $(VENV)/.dev
+	$(BIN)/pytest -m slow
+
+figures: $(VENV)/.torch
+	$(BIN)/python docs/make_figures.py $(OUT)
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable .
+	touch $@
+
+# torch by its exact version, and first: a range would let pip choose a build of several gigabytes.
+$(VENV)/.torch: $(VENV)/.base
+	$(PIP) torch==2.13.0
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.torch
+	$(PIP) --editable '.[torch,dev]'
+	touch $@

@@ -1,0 +1,162 @@
+"""`depthscope`: one command a verb, each the twin of a function in `depthscope`.
+
+Heavy modules are imported inside the commands, so that `--help` loads neither torch nor altair.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from depthscope.core.errors import UserError
+
+app = typer.Typer(
+    name="depthscope",
+    help="Show what depth does to a neural network.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class Lang(StrEnum):
+    """Languages of the page."""
+
+    en = "en"
+    zh = "zh"
+
+
+Study = Annotated[str, typer.Argument(metavar="STUDY", help="A bundled study's name, or the path of a TOML file.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")]
+Size = Annotated[str | None, typer.Option(help="smoke, quick or full; quick where the study has sizes.")]
+Seeds = Annotated[str | None, typer.Option(help="A number of seeds (10), or the seeds themselves (0,3,7).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+Language = Annotated[Lang, typer.Option(help="Language of the page.")]
+
+
+@app.command()
+def run(
+    study: Study,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; results/STUDY by default.")] = None,
+    size: Size = None,
+    seeds: Seeds = None,
+    data: Annotated[Path | None, typer.Option(help="Folder that holds the real data (or set DEPTHSCOPE_DATA).")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    workers: Annotated[int | None, typer.Option(help="Processes; as many as cores on a CPU by default.")] = None,
+    lang: Language = Lang.en,
+    as_json: Json = False,
+) -> None:
+    """Do what is missing of a study, judge its claims, write its page."""
+    from depthscope import api
+    from depthscope.cli import view
+
+    folder = out if out is not None else Path("results") / Path(study).stem
+    with view.progress(quiet=as_json) as watcher:
+        report = api.run(
+            study,
+            out=folder,
+            size=size,
+            seeds=_seeds(seeds),
+            data=data,
+            device=device,
+            workers=workers,
+            lang=lang.value,
+            watcher=watcher,
+        )
+    view.report(report, lang.value, as_json=as_json)
+
+
+@app.command()
+def plan(study: Study, size: Size = None, seeds: Seeds = None, as_json: Json = False) -> None:
+    """Show the runs of a study, with their parameters and FLOPs, before anything starts."""
+    from depthscope import api
+    from depthscope.cli import view
+
+    planned = api.plan(study, size=size, seeds=_seeds(seeds))
+    view.plan(planned, api.costs(planned), as_json=as_json)
+
+
+@app.command()
+def status(folder: Folder, as_json: Json = False) -> None:
+    """Show where a study's folder stands, also while another process is filling it."""
+    from depthscope import api
+    from depthscope.cli import view
+
+    view.status(api.status(folder), as_json=as_json)
+
+
+@app.command()
+def report(folder: Folder, lang: Language = Lang.en, as_json: Json = False) -> None:
+    """Judge a folder's claims again and write its findings, table, figures and page."""
+    from depthscope import api
+    from depthscope.cli import view
+
+    view.report(api.report(folder, lang=lang.value), lang.value, as_json=as_json)
+
+
+@app.command()
+def studies(as_json: Json = False) -> None:
+    """List the studies that come with Depthscope."""
+    from depthscope import api
+    from depthscope.cli import view
+
+    view.studies(api.studies(), as_json=as_json)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        typer.echo(f"depthscope {version('depthscope')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    del version
+
+
+def _seeds(text: str | None) -> int | list[int] | None:
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):
+        raise UserError(f"--seeds: wanted a number of seeds such as 10, or seeds such as 0,3,7; got {text!r}.")
+    return numbers if "," in text else numbers[0]
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 done; 2 bad input, told in one line on stderr; 130 interrupted."""
+    try:
+        app(standalone_mode=False)
+    except UserError as error:
+        as_json = "--json" in sys.argv[1:]
+        print(json.dumps({"error": str(error)}) if as_json else f"depthscope: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("\nInterrupted. What is finished is kept; the same command continues.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing to tell, and Python must not tell it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        exit_code = getattr(error, "exit_code", None)  # typer's own errors: unknown option, missing argument
+        if exit_code is None or not hasattr(error, "format_message"):
+            raise
+        print(f"depthscope: {error.format_message()} See `depthscope --help`.", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,201 @@
+"""What the terminal shows: tables for people on stdout, JSON for programs, progress on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from depthscope.api import Report, Status, StudyInfo, Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MARKS = {"supported": ("✓", "green"), "refuted": ("✗", "red"), "undecided": ("?", "yellow")}
+
+
+def _console() -> Console:
+    # A pipe has no width of its own: give it enough that no figure is cut.
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def _json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+@contextlib.contextmanager
+def progress(*, quiet: bool) -> Iterator[Watcher]:
+    """A bar of updates done, with the runs that end named above it; on stderr."""
+    if quiet:
+        yield Watcher()
+        return
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs ·"),
+        TimeElapsedColumn(),
+        TextColumn("elapsed ·"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        TextColumn("{task.fields[note]}", style="dim"),
+    )
+    with Progress(*columns, console=console, transient=False, refresh_per_second=4) as bars:
+        yield _Board(bars).watcher()
+
+
+class _Board:
+    """Keeps the bar: the runs that ended, and a fraction for each that is under way."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._names: dict[str, str] = {}
+        self._under_way: dict[str, float] = {}
+        self._ended = 0
+        self._bar: Any = None
+        self._download: Any = None
+
+    def watcher(self) -> Watcher:
+        return Watcher(on_plan=self._plan, on_event=self._event, on_download=self._bytes)
+
+    def _plan(self, planned: Any, left: int, workers: int) -> None:
+        for cell in planned.cells:
+            axes = " ".join(f"{key} {value}" for key, value in cell.axes.items())
+            self._names[cell.run_id] = f"{cell.part}: {cell.arm} {axes} seed {cell.seed}"
+        done = len(planned.runs) - left
+        note = f"{workers} worker{'s' if workers > 1 else ''}" + (f", {done} already done" if done else "")
+        self._bar = self._bars.add_task(planned.study.name, total=left, note=note)
+
+    def _event(self, event: Any) -> None:
+        name = self._names.get(event.run_id, event.run_id)
+        outcome = getattr(event, "outcome", None)
+        if outcome is not None:
+            self._under_way.pop(event.run_id, None)
+            self._ended += 1
+            if outcome.status != "completed":
+                self._bars.console.print(Text(f"{name} {outcome.status}: {outcome.reason}", style="yellow"))
+        elif hasattr(event, "step") and event.num_steps:
+            self._under_way[event.run_id] = event.step / event.num_steps
+        note = f"{name} {event.text}" if getattr(event, "text", "") else None
+        done = self._ended + sum(self._under_way.values())
+        if note:
+            self._bars.update(self._bar, note=note)
+        self._bars.update(self._bar, completed=round(done, 1))
+
+    def _bytes(self, done: int, total: int | None) -> None:
+        if self._download is None:
+            self._download = self._bars.add_task("download, MB", total=None, note="CIFAR-10")
+        self._bars.update(
+            self._download, completed=round(done / 1e6), total=None if total is None else round(total / 1e6)
+        )
+
+
+def report(found: Report, lang: str, *, as_json: bool) -> None:
+    """The findings as a table, the finding in a sentence, and where the page is."""
+    if as_json:
+        _json({"folder": str(found.folder), "page": str(found.page), "headline": found.headline, **found.document})
+        return
+    console = _console()
+    title = found.results.study.title
+    table = Table(title=title.get("en" if lang == "en" else "zh", next(iter(title.values()))), title_justify="left")
+    for column in ("", "claim", "estimate", "95% interval", "bound", "n"):
+        table.add_column(column, overflow="fold", justify="right" if column in ("estimate", "bound", "n") else "left")
+    for finding in found.findings:
+        mark, colour = _MARKS[finding.verdict]
+        first = finding.estimates[0] if finding.estimates else None
+        sign = {"at_least": "≥ ", "at_most": "≤ ", "within": "1 ± "}[finding.expect]
+        words = finding.text.get(lang) or next(iter(finding.text.values()))
+        star = " (confirmatory)" if finding.confirmatory else ""
+        table.add_row(
+            Text(f"{mark} {finding.verdict}", style=colour),
+            Text(words + star),
+            _number(first.value if first else None),
+            f"{_number(first.low)} to {_number(first.high)}" if first and first.low is not None else "none",
+            sign + _number(finding.margin),
+            str(first.n if first else 0),
+        )
+    console.print(table)
+    console.print(Text(found.headline))
+    unfinished = [row for row in found.results.rows if row.record is None]
+    if unfinished:
+        console.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")
+    console.print(Text(f"page: {found.page}"), soft_wrap=True)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1e}" if value != 0 and abs(value) < 1e-3 else f"{value:.3f}"
+
+
+def plan(planned: Any, costs: Mapping[str, Any] | None, *, as_json: bool) -> None:
+    """A row for each arm at each value of the axes: runs, parameters, FLOPs."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for cell in planned.cells:
+        axes = {key: str(value) for key, value in cell.axes.items()}
+        key = (cell.part, cell.arm, *axes.values())
+        row = rows.setdefault(key, {"part": cell.part, "arm": cell.arm, "axes": dict(cell.axes), "run_ids": []})
+        row["run_ids"].append(cell.run_id)
+        counted = costs.get(cell.run_id) if costs else None
+        row["parameters"] = counted.parameters if counted else None
+        row["train_flops_per_run"] = counted.train_flops if counted else None
+    if as_json:
+        study = planned.study
+        _json({"study": study.name, "size": study.size, "num_runs": len(planned.runs), "rows": list(rows.values())})
+        return
+    console = _console()
+    size = f", size {planned.study.size}" if planned.study.size else ""
+    table = Table(title=f"{planned.study.name}{size}: {len(planned.runs)} runs", title_justify="left")
+    for column in ("part", "arm", "at", "seeds", "parameters", "training FLOPs a run"):
+        table.add_column(
+            column, justify="right" if column in ("seeds", "parameters", "training FLOPs a run") else "left"
+        )
+    for row in rows.values():
+        flops = row["train_flops_per_run"]
+        table.add_row(
+            row["part"],
+            row["arm"],
+            ", ".join(f"{key} {value}" for key, value in row["axes"].items()),
+            str(len(row["run_ids"])),
+            f"{row['parameters']:,}" if row["parameters"] is not None else "needs torch",
+            f"{flops:.2e}" if flops else "–",
+        )
+    console.print(table)
+
+
+def status(found: Status, *, as_json: bool) -> None:
+    """Counts of runs by status, and what is damaged."""
+    if as_json:
+        damaged = {damage.run_id: damage.reason for damage in found.damaged}
+        _json({"study": found.study.name, "size": found.study.size, "counts": found.counts, "damaged": damaged})
+        return
+    console = _console()
+    size = f", size {found.study.size}" if found.study.size else ""
+    counts = ", ".join(f"{number} {name}" for name, number in found.counts.items() if number)
+    console.print(Text(f"{found.study.name}{size}: {counts}"))
+    for damage in found.damaged:
+        console.print(Text(f"{damage.run_id}: {damage.reason}; it will be done again.", style="yellow"))
+    if not found.complete:
+        console.print("The same `depthscope run` command continues.")
+
+
+def studies(found: tuple[StudyInfo, ...], *, as_json: bool) -> None:
+    """Name, title and sizes of each bundled study."""
+    if as_json:
+        _json([{"name": each.name, "title": each.title, "sizes": list(each.sizes)} for each in found])
+        return
+    table = Table()
+    for column in ("study", "what it asks", "sizes"):
+        table.add_column(column)
+    for each in found:
+        question = each.question or each.title
+        table.add_row(each.name, question.get("en") or next(iter(question.values())), ", ".join(each.sizes))
+    _console().print(table)

@@ -1,0 +1,86 @@
+"""What a run costs: parameters and FLOPs, counted on the network itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from depthscope.study.run import RunSpec
+from depthscope.train.build import resolve, target_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Counts of one run.
+
+    Attributes:
+        parameters: trained numbers.
+        forward_flops: of one example's forward pass (a multiply and an add are two); None where not counted.
+        examples: examples seen in training (updates x batch).
+    """
+
+    parameters: int
+    forward_flops: int | None
+    examples: int
+
+    @property
+    def train_flops(self) -> float | None:
+        """Of the whole training: a backward pass costs about two forward passes."""
+        return None if self.forward_flops is None else 3.0 * self.forward_flops * self.examples
+
+
+def cost(spec: RunSpec) -> Cost:
+    """The cost of a run.
+
+    A torch network is built on the meta device, where it has shapes and no memory, and counts itself.
+
+    Raises:
+        MissingDependencyError: the run needs torch, and it is not installed.
+    """
+    return _torch_cost(spec) if spec.backend == "torch" else _numpy_cost(spec)
+
+
+_CHANNELS, _CLASSES = 3, 10
+
+
+def _torch_cost(spec: RunSpec) -> Cost:
+    family = resolve(target_of("family", spec.family, "torch"))
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    size = int(str(spec.data_options.get("image_size", 32)))
+    num_train = int(str(spec.data_options["num_train"])) - int(str(spec.data_options.get("validation", 0)))
+    with torch.device("meta"):
+        model = family(
+            depth=spec.depth,
+            width=spec.width,
+            shortcut=spec.shortcut,
+            num_inputs=_CHANNELS,
+            num_classes=_CLASSES,
+            **spec.model_options,
+        )
+        counter = FlopCounterMode(display=False)
+        with counter, torch.no_grad():
+            model(torch.empty(2, _CHANNELS, size, size))
+    return Cost(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        forward_flops=counter.get_total_flops() // 2,
+        examples=_examples(spec, num_train),
+    )
+
+
+def _numpy_cost(spec: RunSpec) -> Cost:
+    from depthscope.lab.stacks import parameter_shapes
+    from depthscope.train.numpy_loop import stack_of
+
+    arms = int(str(spec.data_options["arms"]))
+    shapes = parameter_shapes(stack_of(spec, num_inputs=2, num_classes=arms)).values()
+    sizes = [shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in shapes]
+    products = 2 * sum(shape[0] * shape[1] for shape in shapes if len(shape) == 2)
+    num_train = arms * int(str(spec.data_options["points_per_arm"]))
+    return Cost(parameters=sum(sizes), forward_flops=products, examples=_examples(spec, num_train))
+
+
+def _examples(spec: RunSpec, num_train: int) -> int:
+    if spec.steps is not None:
+        return spec.steps * min(spec.batch_size or num_train, num_train)
+    return (spec.epochs or 0) * num_train

@@ -1,0 +1,193 @@
+"""Runs in the NumPy laboratory, all seeds of a task side by side, as a generator of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depthscope.core.depth import profile_steps
+from depthscope.core.hashing import array_digest, combined_digest
+from depthscope.core.profile import Profile
+from depthscope.data.dataset import Dataset
+from depthscope.lab.fit import Departure, Report, StopRule, evaluate, fit
+from depthscope.lab.gradcheck import STEP_SIZES, gradient_check
+from depthscope.lab.measure import layer_table, profile
+from depthscope.lab.optimizers import Optimizer
+from depthscope.lab.stacks import Stack, init_params, parameter_shapes
+from depthscope.record.events import Ended, Event, Progress, Rows, Started
+from depthscope.record.schema import Digests, LayerFacts, Outcome
+from depthscope.study.run import RunSpec
+from depthscope.train.build import Context, load_data, resolve, target_of
+from depthscope.train.measure import diverged, divergence_bound, gradient_factor, layer_rows, metric_rows
+from depthscope.train.schedules import learning_rates
+
+Array = NDArray[Any]
+
+EVERY = 20
+"""Steps between the figures of a training curve."""
+
+_GRADCHECK_SUMMARY = {
+    ("complex", 1e-20): "gradcheck_complex_median",
+    ("central", 1e-4): "gradcheck_central_median",
+    ("five_point", 3e-3): "gradcheck_five_point_median",
+}
+
+
+def stack_of(spec: RunSpec, *, num_inputs: int, num_classes: int) -> Stack:
+    """The laboratory's network of a spec."""
+    shape: dict[str, Any] = {"shortcut": spec.shortcut, "activation": spec.activation, "norm": spec.norm}
+    return Stack(depth=spec.depth, width=spec.width, num_inputs=num_inputs, num_classes=num_classes, **shape)
+
+
+def run(specs: Sequence[RunSpec], context: Context) -> Iterator[Event]:
+    """The events of runs that differ only in their seed, trained side by side."""
+    yield from _Group(specs, context).events()
+
+
+class _Group:
+    def __init__(self, specs: Sequence[RunSpec], context: Context) -> None:
+        self.specs, self.spec = specs, specs[0]
+        self.ids = [spec.run_id for spec in specs]
+        self.data: list[Dataset] = [load_data(spec, context) for spec in specs]
+        self.x, self.y = self._split("train")
+        self.x_test, self.y_test = self._split("test")
+        first = self.data[0]
+        self.stack = stack_of(self.spec, num_inputs=first.train.x.shape[1], num_classes=first.num_classes)
+        draw: Any = self.spec.init
+        self.params = init_params(
+            self.stack,
+            [spec.seed for spec in specs],
+            init=draw,
+            gain=self.spec.gain,
+            stem_gain=self.spec.stem_gain,
+            dtype=np.dtype(self.spec.precision),
+        )
+        assert self.spec.steps is not None or self.spec.batch_size is None
+        # Full batch: an epoch is one update.
+        self.num_steps = self.spec.steps if self.spec.steps is not None else self.spec.epochs or 0
+        self.summary: list[dict[str, float]] = [{} for _ in specs]
+
+    def _split(self, name: str) -> tuple[Array, Array]:
+        splits = [getattr(data, name) for data in self.data]
+        return np.stack([split.x for split in splits]), np.stack([split.y for split in splits])
+
+    def events(self) -> Iterator[Event]:
+        facts = tuple(
+            LayerFacts(index=each.index, name=each.name, kind=each.kind, weight=each.weight, shape=each.shape)
+            for each in layer_table(self.stack)
+        )
+        count = sum(int(np.prod(shape)) for shape in parameter_shapes(self.stack).values())
+        for member, run_id in enumerate(self.ids):
+            init = {name: array_digest(value[member]) for name, value in self.params.items()}
+            digests = Digests(init=init, data=self.data[member].digest)
+            yield Started(run_id=run_id, layers=facts, parameters=count, digests=digests, num_steps=self.num_steps)
+        if "gradcheck" in self.spec.measures:
+            yield from self._gradcheck()
+        wanted = profile_steps(self.num_steps, None) if "layers" in self.spec.measures else ()
+        rates = learning_rates(self.spec, self.num_steps)
+        last_step = 0
+        for report in self._fit(rates, wanted):
+            yield from self._hear(report, rates[last_step : report.step], last_step, report.step in wanted)
+            last_step = report.step
+
+    def _fit(self, rates: list[float], wanted: Sequence[int]) -> Iterator[Report]:
+        options = dict(self.spec.optimizer_options)
+        if self.spec.optimizer == "sgd":
+            del options["weight_decay"]  # 0 for NumPy: RunSpec sees to it
+        optimizer: Optimizer = resolve(target_of("optimizer", self.spec.optimizer, "numpy"))(**options)
+        return fit(
+            self.stack,
+            self.params,
+            self.x,
+            self.y,
+            optimizer=optimizer,
+            lr=rates,
+            num_steps=self.num_steps,
+            every=EVERY,
+            at=wanted,
+            stop=StopRule(loss=self.spec.stop_loss) if self.spec.stop_loss is not None else None,
+            diverged_above=divergence_bound(self.stack.num_classes),
+        )
+
+    def _hear(self, report: Report, rates: list[float], since: int, profiled: bool) -> Iterator[Event]:
+        members = list(report.members)
+        leaving = {each.member: each for each in report.departures}
+        for row, member in enumerate(members):
+            figures = [("loss", float(report.loss[row])), ("accuracy", float(report.accuracy[row]))]
+            rows = [(report.step, "train", name, value) for name, value in figures]
+            rows += [(since + 1 + at, "schedule", "lr", rate) for at, rate in enumerate(rates)]
+            yield metric_rows(self.ids[member], rows)
+        if "layers" in self.spec.measures and (profiled or leaving):
+            # One that stops early is measured where it stops: that is its last step.
+            kept = [row for row, member in enumerate(members) if profiled or member in leaving]
+            yield from self._profiles(report, members, kept)
+        if leaving:
+            yield from self._leave(report, members, leaving)
+        elif report.step % EVERY == 0:
+            text = f"loss {float(np.median(report.loss)):.3f}, accuracy {float(np.median(report.accuracy)):.3f}"
+            for member in members:
+                yield Progress(run_id=self.ids[member], step=report.step, num_steps=self.num_steps, text=text)
+
+    def _profiles(self, report: Report, members: list[int], rows: list[int]) -> Iterator[Event]:
+        chosen = [members[row] for row in rows]
+        params = {name: value[rows] for name, value in report.params.items()}
+        for member, found in zip(
+            chosen, profile(self.stack, params, self.x[chosen], self.y[chosen], report.step), strict=True
+        ):
+            yield layer_rows(self.ids[member], found)
+            self._keep_factor(member, found, report.step)
+
+    def _keep_factor(self, member: int, found: Profile, step: int) -> None:
+        factor = gradient_factor(found, step)
+        if factor is not None:
+            if step == 0:
+                self.summary[member]["dh_factor_first"] = factor
+            self.summary[member]["dh_factor_last"] = factor
+
+    def _leave(self, report: Report, members: list[int], leaving: Mapping[int, Departure]) -> Iterator[Event]:
+        rows = [row for row, member in enumerate(members) if member in leaving]
+        chosen = [members[row] for row in rows]
+        params = {name: value[rows] for name, value in report.params.items()}
+        clean = {
+            "train": evaluate(self.stack, params, self.x[chosen], self.y[chosen]),
+            "test": evaluate(self.stack, params, self.x_test[chosen], self.y_test[chosen]),
+        }
+        for at, member in enumerate(chosen):
+            departure, summary = leaving[member], self.summary[member]
+            if departure.reason == "diverged":
+                outcome = diverged(report.step, float(report.loss[rows[at]]))
+            else:
+                outcome = Outcome(status="completed", step=report.step, stopped_early=departure.reason == "stopped")
+                figures = {
+                    f"{split}_{name}": float(pair[index][at])
+                    for split, pair in clean.items()
+                    for index, name in enumerate(("loss", "accuracy"))
+                }
+                summary |= figures
+                tests = [(report.step, "test", name, figures[f"test_{name}"]) for name in ("loss", "accuracy")]
+                yield metric_rows(self.ids[member], tests)
+            final = combined_digest({name: array_digest(value[at]) for name, value in params.items()})
+            yield Ended(run_id=self.ids[member], outcome=outcome, summary=summary, final=final)
+
+    def _gradcheck(self) -> Iterator[Event]:
+        for member, spec in enumerate(self.specs):
+            one = slice(member, member + 1)
+            params = {name: value[one] for name, value in self.params.items()}
+            rows = gradient_check(self.stack, params, self.x[one], self.y[one], seed=spec.seed, step_sizes=STEP_SIZES)
+            columns: dict[str, list[Any]] = {
+                "method": [row.method for row in rows],
+                "h": [row.h for row in rows],
+                "tensor": [row.tensor or "" for row in rows],
+                "median": [row.median for row in rows],
+                "worst": [row.worst for row in rows],
+                "worst_at": [f"{row.worst_tensor}{list(row.worst_index)}" for row in rows],
+                "count": [row.count for row in rows],
+            }
+            yield Rows(run_id=self.ids[member], table="gradcheck", columns=columns)
+            for row in rows:
+                key = _GRADCHECK_SUMMARY.get((row.method, row.h))
+                if key and row.tensor is None:
+                    self.summary[member][key] = row.median
