@@ -10,8 +10,6 @@ Shape letters: B batch.
 
 from __future__ import annotations
 
-import copy
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -20,6 +18,7 @@ from torch import Tensor, nn
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.profile import Addition, Layer, Point, Profile, Row
 from depthscope.probes.guard import undisturbed
+from depthscope.probes.shadow import Shadow
 
 LossFn = Callable[[Tensor, Tensor], Tensor]
 """`(output, targets) -> scalar`, the mean loss over the batch."""
@@ -35,7 +34,7 @@ def profile(
     additions: Sequence[Addition] = (),
     step: int = 0,
 ) -> Profile:
-    """Measure once; see `Probe`, which to measure often costs less memory traffic.
+    """Measure once: `Probe(...).measure(...)`. Keep a `Probe` to measure a model many times.
 
     >>> layer = nn.Linear(2, 1, bias=False)
     >>> _ = nn.init.constant_(layer.weight, 3.0)
@@ -60,27 +59,29 @@ class Probe:
 
     Args:
         model: any module that `copy.deepcopy` can copy. It is kept, and read at each `measure`.
-        loss_fn: mean loss over the batch.
+        loss_fn: mean loss over the batch; it is given float64 outputs.
         points: where to measure, in forward order.
         additions: residual additions; each names one of the points' layers.
+        channels_last: lay the copy's images out so. The values are equal to rounding; a deep network on
+            small images takes a third less time on a CPU. Not for a model that calls `view` on images.
 
     Raises:
         UserError: a name that the model does not have.
     """
 
     def __init__(
-        self, model: nn.Module, loss_fn: LossFn, *, points: Sequence[Point], additions: Sequence[Addition] = ()
+        self,
+        model: nn.Module,
+        loss_fn: LossFn,
+        *,
+        points: Sequence[Point],
+        additions: Sequence[Addition] = (),
+        channels_last: bool = False,
     ) -> None:
         self.points = tuple(points)
         self.additions = tuple(additions)
-        self._model = model
         self._loss_fn = loss_fn
-        first = next(iter(_tensors(model).values()), None)
-        if first is None:
-            raise UserError("probe: the model holds no tensor, so there is no layer to measure.")
-        # MPS has no float64: measure on the CPU.
-        self.device = torch.device("cpu") if first.device.type == "mps" else first.device
-        self._shadow = _float64_copy(model, self.device)
+        self._shadow = Shadow(model, channels_last=channels_last)
         self._weights = self._find_weights()
         self._indices = {point.layer: index for index, point in enumerate(self.points)}
         self._measured: dict[tuple[str, str], Tensor] = {}
@@ -90,8 +91,8 @@ class Probe:
         for addition in self.additions:
             if addition.layer not in self._indices:
                 raise UserError(unknown_name("layer of an addition", addition.layer, self._indices))
-            for operand in (addition.branch, addition.skip):
-                self._module(operand).register_forward_hook(self._watch_operand(operand))
+        for operand in dict.fromkeys(name for each in self.additions for name in (each.branch, each.skip)):
+            self._module(operand).register_forward_hook(self._watch_operand(operand))
 
     def measure(self, inputs: Tensor, targets: Tensor, *, step: int = 0) -> Profile:
         """One forward and one backward pass of the copy on one batch.
@@ -106,55 +107,52 @@ class Probe:
             are not finite: judging is not the probe's business.
 
         Raises:
-            UserError: a watched module was not called, was called more than once, or gave no tensor.
+            UserError: a watched module was not called, was called more than once, or gave no tensor; the
+                loss is not one number, or does not depend on the parameters.
         """
-        with undisturbed(self.device):
-            self._refresh()
+        with undisturbed(self._shadow.device):
+            self._shadow.refresh()
             self._shapes.clear()
             try:
-                output = self._shadow(_to_float64(inputs, self.device))
+                output = self._shadow.model(self._shadow.lay_out(inputs))
                 self._check_called()
-                loss = self._loss_fn(output, _to_float64(targets, self.device))
-                weights = {name: weight for name, weight in self._weights.items() if weight.requires_grad}
-                # Not loss.backward(): nothing accumulates in a .grad, also not in a loss that has parameters.
-                gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True)
+                loss = self._loss_fn(output, self._shadow.lay_out(targets))
                 for name, weight in self._weights.items():
-                    self._measured[name, "w_norm"] = _norm(weight.detach())
-                for name, gradient in zip(weights, gradients, strict=True):
-                    if gradient is not None:
-                        self._measured[name, "dw_norm"] = _norm(gradient)
+                    self._keep(name, "w_norm", _norm(weight.detach()))
+                for name, gradient in self._gradients(loss).items():
+                    if name in self._weights:
+                        self._keep(name, "dw_norm", _norm(gradient))
                 return Profile(layers=self._layers(), rows=tuple(self._rows(step)))
             finally:
                 self._measured.clear()
 
     def _module(self, name: str) -> nn.Module:
-        modules: dict[str, nn.Module] = dict(self._shadow.named_modules())
+        modules: dict[str, nn.Module] = dict(self._shadow.model.named_modules())
         if name not in modules:
             raise UserError(unknown_name("module", name, [each for each in modules if each]))
         return modules[name]
 
     def _find_weights(self) -> dict[str, Tensor]:
-        parameters = dict(self._shadow.named_parameters(remove_duplicate=False))
+        parameters = dict(self._shadow.model.named_parameters())
         for point in self.points:
             if point.weight not in parameters:
                 raise UserError(unknown_name("weight", point.weight, parameters))
         return {point.weight: parameters[point.weight] for point in self.points}
 
-    def _refresh(self) -> None:
-        """Copy the model's tensors into the shadow's, which keep their memory."""
-        found, kept = _tensors(self._model), _tensors(self._shadow)
-        if found.keys() != kept.keys():
-            changed = sorted(found.keys() ^ kept.keys())
+    def _gradients(self, loss: Tensor) -> dict[str, Tensor]:
+        """Of the loss by each trainable parameter that it depends on; on the way the points' hooks fire."""
+        trainable = {name: each for name, each in self._shadow.model.named_parameters() if each.requires_grad}
+        if not trainable:
+            return {}
+        if loss.numel() != 1 or not loss.requires_grad:
             raise UserError(
-                f"probe: the model's tensors changed since the probe was made ({changed[0]}). Make a new one."
+                "probe: wanted a loss of one number that depends on the model's parameters, "
+                f"got shape {tuple(loss.shape)}, requires_grad {loss.requires_grad}."
             )
-        with torch.no_grad():
-            for name, tensor in kept.items():
-                tensor.copy_(_from_mps(found[name].detach()))
-                if isinstance(tensor, nn.Parameter):
-                    tensor.requires_grad_(found[name].requires_grad)
-        # A caller may have switched parts of the model to eval: the copy measures in train mode.
-        self._shadow.train()
+        # Not loss.backward(): nothing accumulates in a .grad, also not in a loss that has parameters. By
+        # all parameters, not only the points' weights: a frozen weight's h still has its gradient.
+        found = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True)
+        return {name: each for name, each in zip(trainable, found, strict=True) if each is not None}
 
     def _watch_output(self, name: str) -> Callable[[nn.Module, object, object], None]:
         def on_gradient(gradient: Tensor) -> None:
@@ -176,8 +174,10 @@ class Probe:
 
     def _watch_operand(self, name: str) -> Callable[[nn.Module, object, object], None]:
         def on_output(_module: nn.Module, _inputs: object, operand: object) -> None:
-            operand_B = _checked(name, operand).detach().flatten(1)
-            self._keep(name, "norms_B", torch.linalg.vector_norm(operand_B, dim=1))
+            values = _checked(name, operand).detach()
+            # Over all but the first dimension, without flattening: that would copy a channels-last tensor.
+            norms_B = torch.linalg.vector_norm(values, dim=tuple(range(1, values.ndim)))
+            self._keep(name, "norms_B", norms_B)
 
         return on_output
 
@@ -233,37 +233,6 @@ class Probe:
         values = torch.stack(list(scalars.values())).tolist() if scalars else []
         for (index, quantity), value in zip(scalars, values, strict=True):
             yield Row(step=step, layer=index, quantity=quantity, value=value)
-
-
-def _tensors(module: nn.Module) -> dict[str, Tensor]:
-    return {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
-
-
-def _float64_copy(model: nn.Module, device: torch.device) -> nn.Module:
-    """A copy in float64 on `device`, without the model's hooks."""
-    # What deepcopy finds in its memo it does not copy: each hook table becomes an empty one, so that
-    # neither the caller's hooks run in the copy nor the objects that they hold are duplicated.
-    memo: dict[int, object] = {
-        id(table): OrderedDict()
-        for module in model.modules()
-        for name, table in vars(module).items()
-        if name.endswith("_hooks") and isinstance(table, dict)
-    }
-    shadow = copy.deepcopy(model, memo)
-    # In two steps: MPS cannot make a float64, not even on its way to the CPU.
-    return shadow.to(device=device).to(dtype=torch.float64)
-
-
-def _from_mps(tensor: Tensor) -> Tensor:
-    return tensor.cpu() if tensor.device.type == "mps" else tensor
-
-
-def _to_float64(tensor: Tensor, device: torch.device) -> Tensor:
-    moved = _from_mps(tensor.detach()).to(device)
-    return moved.to(torch.float64) if moved.is_floating_point() else moved
 
 
 def _checked(name: str, value: object) -> Tensor:
