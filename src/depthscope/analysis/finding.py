@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from depthscope.study.run import Frozen
 
 FINDINGS_SCHEMA = 1
@@ -16,11 +18,12 @@ class Estimate(Frozen):
     Attributes:
         name: what is estimated.
         value: the estimate; None where no run gives it.
-        low: lower end of the 95% interval; None where there is no interval (see `note`).
+        low: lower end of the interval; None where there is no interval (see `note`).
         high: upper end.
         n: number of seeds (or pairs) behind it.
         unit: unit of value, low and high; empty for a pure number.
         method: how the interval was made: `paired t`, `t`, `order statistics`, `Clopper-Pearson`.
+        level: coverage of the interval; above .95 where it is adjusted for several confirmatory claims.
         values: the single values by seed, ascending by seed, so that a reader can see the spread.
         note: why there is no interval, or what else must be known.
     """
@@ -32,6 +35,7 @@ class Estimate(Frozen):
     n: int
     unit: str = ""
     method: str | None = None
+    level: float = 0.95
     values: tuple[float, ...] = ()
     note: str | None = None
 
@@ -47,7 +51,8 @@ class Finding(Frozen):
         margin: the bound that the claim names.
         expect: on which side of `margin` the estimate must lie.
         estimates: the judged estimate first, then those it was made from.
-        reason: the judgement in a sentence made from the estimates.
+        reason: the judgement in a sentence made from the estimates, in English.
+        reasons: the same by language.
     """
 
     claim: str
@@ -58,3 +63,4 @@ class Finding(Frozen):
     expect: Literal["at_least", "at_most", "within"]
     estimates: tuple[Estimate, ...]
     reason: str
+    reasons: dict[str, str] = Field(default_factory=dict)

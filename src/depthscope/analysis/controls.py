@@ -1,0 +1,136 @@
+"""What was controlled between two arms, read from the digests that the records keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from depthscope.analysis import samples
+from depthscope.analysis.samples import Sample
+from depthscope.analysis.table import Results
+from depthscope.record.schema import RunRecord
+from depthscope.study.run import RunSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """A baseline and another arm, at the same place of the axes, over the seeds that both have a record of.
+
+    Attributes:
+        part: name of the part.
+        baseline: name of the baseline arm.
+        arm: name of the other arm.
+        axes: values of the part's axes.
+        seeds: seeds compared.
+        shared: tensors that both have and that start equal on every seed.
+        differing: tensors that both have and that start otherwise on some seed.
+        only_baseline: tensors of the baseline alone.
+        only_arm: tensors of the other arm alone.
+        same_data: whether both saw the same data on every seed; None where a record does not tell.
+        same_order: whether the batches came in the same order, likewise; True where both use all examples at once.
+        same_augment: whether the augmentation drew the same, likewise; True where both have none.
+        fields: fields of a run in which the arms differ, such as `shortcut` or `optimizer_options.momentum`.
+    """
+
+    part: str
+    baseline: str
+    arm: str
+    axes: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    shared: tuple[str, ...]
+    differing: tuple[str, ...]
+    only_baseline: tuple[str, ...]
+    only_arm: tuple[str, ...]
+    same_data: bool | None
+    same_order: bool | None
+    same_augment: bool | None
+    fields: tuple[str, ...]
+
+    @property
+    def paired(self) -> bool | None:
+        """Whether the arms saw the same data in the same order and augmentation; None where it is not known."""
+        facts = (self.same_data, self.same_order, self.same_augment)
+        if not self.seeds:
+            return None
+        return False if False in facts else None if None in facts else True
+
+    @property
+    def same_start(self) -> bool | None:
+        """Whether all tensors that both have start equal; None where none is known."""
+        if not (self.shared or self.differing):
+            return None
+        return not self.differing
+
+
+def controls(results: Results) -> tuple[Control, ...]:
+    """The baseline of each part against each other arm, at each place of the axes, in the study's order."""
+    out = []
+    for name, part in results.study.parts.items():
+        found = samples.group(row for row in results.rows if row.cell.part == name)
+        baseline = part.baseline or part.arms[0].name
+        base = {repr(dict(sample.axes)): sample for sample in found if sample.arm == baseline}
+        for sample in found:
+            other = base.get(repr(dict(sample.axes)))
+            if sample.arm != baseline and other is not None:
+                out.append(_control(name, other, sample))
+    return tuple(out)
+
+
+def differing_fields(a: RunSpec, b: RunSpec) -> tuple[str, ...]:
+    """The fields in which two specs differ, options by their dotted name; seed and measures are no difference."""
+    left, right = (spec.model_dump(mode="json", exclude={"seed", "measures"}) for spec in (a, b))
+    names: list[str] = []
+    for field in left:
+        if isinstance(left[field], dict) and isinstance(right[field], dict):
+            keys = dict.fromkeys([*left[field], *right[field]])
+            missing = object()
+            names += [
+                f"{field}.{key}" for key in keys if left[field].get(key, missing) != right[field].get(key, missing)
+            ]
+        elif left[field] != right[field]:
+            names.append(field)
+    return tuple(names)
+
+
+def _control(part: str, base: Sample, arm: Sample) -> Control:
+    theirs = {row.cell.seed: row.record for row in arm.rows}
+    pairs: dict[int, tuple[RunRecord, RunRecord]] = {}
+    for row in base.rows:
+        other = theirs.get(row.cell.seed)
+        if row.record is not None and other is not None:
+            pairs[row.cell.seed] = (row.record, other)
+    inits = [(a.digests.init, b.digests.init) for a, b in pairs.values()]
+    in_a = dict.fromkeys(name for a, _ in inits for name in a)
+    in_b = dict.fromkeys(name for _, b in inits for name in b)
+    common = [name for name in in_a if name in in_b]
+    equal = {name for name in common if all(a.get(name) == b.get(name) for a, b in inits)}
+    return Control(
+        part=part,
+        baseline=base.arm,
+        arm=arm.arm,
+        axes=base.axes,
+        seeds=tuple(sorted(pairs)),
+        shared=tuple(name for name in common if name in equal),
+        differing=tuple(name for name in common if name not in equal),
+        only_baseline=tuple(name for name in in_a if name not in in_b),
+        only_arm=tuple(name for name in in_b if name not in in_a),
+        same_data=_same([(a.digests.data, b.digests.data) for a, b in pairs.values()], absent=None),
+        same_order=_same(
+            [(a.digests.order, b.digests.order) for a, b in pairs.values()],
+            absent=(base.rows[0].spec.batch_size is None and arm.rows[0].spec.batch_size is None) or None,
+        ),
+        same_augment=_same(
+            [(a.digests.augment, b.digests.augment) for a, b in pairs.values()],
+            absent=(base.rows[0].spec.augment == "none" and arm.rows[0].spec.augment == "none") or None,
+        ),
+        fields=differing_fields(base.rows[0].spec, arm.rows[0].spec),
+    )
+
+
+def _same(pairs: list[tuple[str | None, str | None]], *, absent: bool | None) -> bool | None:
+    """Whether the digests of all pairs are equal; `absent` is the answer where neither of a pair has one."""
+    if not pairs:
+        return None
+    facts = [absent if a is None and b is None else None if a is None or b is None else a == b for a, b in pairs]
+    return False if False in facts else None if None in facts else True

@@ -1,0 +1,113 @@
+"""Findings: every claim of a study, judged from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from depthscope.analysis.finding import FINDINGS_SCHEMA, Finding
+from depthscope.analysis.headline import headline as headline
+from depthscope.analysis.judging import NO_CLOSED_FORM, Judgement, judge_claim
+from depthscope.analysis.table import Results
+from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, spoken, with_spread
+from depthscope.study.claims import Claim, TheoryClaim, confirmatory_at, judged_at
+
+LEVEL = 0.95
+
+
+def judge(results: Results) -> tuple[Finding, ...]:
+    """A finding for each claim that this size of the study can judge, in the study's order.
+
+    Several confirmatory claims are Holm-corrected, so that the chance of deciding any of them wrongly
+    is at most 5%: with k of them left, each is tried with intervals of coverage 1 - .05/k; those that
+    are decided leave, and the rest is tried again; when none is decided, all that are left are
+    undecided at that coverage. The intervals shown are those that decided, so that none is clear of
+    its bound beside the word undecided. (A claim on every seed is a count, at any coverage the same;
+    it is a member of the family nevertheless.) Source: Holm 1979, Scandinavian Journal of Statistics 6.
+    """
+    size = results.study.size
+    claims = [claim for claim in results.study.claims if judged_at(claim, size)]
+    judged = {claim.name: judge_claim(results, claim, LEVEL) for claim in claims if not confirmatory_at(claim, size)}
+    judged |= _holm(results, [claim for claim in claims if confirmatory_at(claim, size)])
+    return tuple(_finding(claim, judged[claim.name], confirmatory_at(claim, size)) for claim in claims)
+
+
+def findings_document(results: Results, findings: tuple[Finding, ...], provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of `findings.json`, ready for `json.dumps`.
+
+    Args:
+        results: what was judged.
+        findings: from `judge`.
+        provenance: where and with what, as the caller knows it.
+    """
+    study = results.study
+    return {
+        "schema": FINDINGS_SCHEMA,
+        "study": {"name": study.name, "size": study.size, "digest": study.digest},
+        "provenance": dict(provenance),
+        "findings": [finding.model_dump(mode="json") for finding in findings],
+    }
+
+
+def _holm(results: Results, claims: list[Claim]) -> dict[str, Judgement]:
+    done: dict[str, Judgement] = {}
+    left = list(claims)
+    while left:
+        level = 1.0 - (1.0 - LEVEL) / len(left)
+        tried = {claim.name: judge_claim(results, claim, level) for claim in left}
+        decided = {name for name, judgement in tried.items() if judgement.verdict != "undecided"}
+        if not decided:
+            return done | tried
+        done |= {name: tried[name] for name in decided}
+        left = [claim for claim in left if claim.name not in decided]
+    return done
+
+
+def _finding(claim: Claim, judgement: Judgement, confirmatory: bool) -> Finding:
+    reasons: dict[str, str] = {lang: _reason(claim, judgement, lang) for lang in LANGS}
+    return Finding(
+        claim=claim.name,
+        text={str(lang): text for lang, text in claim.text.items()},
+        confirmatory=confirmatory,
+        verdict=judgement.verdict,
+        margin=claim.tolerance if isinstance(claim, TheoryClaim) else claim.than,
+        expect="within" if isinstance(claim, TheoryClaim) else claim.expect,
+        estimates=judgement.estimates,
+        reason=reasons["en"],
+        reasons=reasons,
+    )
+
+
+def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:
+    """The judgement in a sentence: what was found, what was asked, the verdict, what is absent."""
+    english = lang == "en"
+    judged = judgement.estimates[: judgement.num_judged]
+    change = claim.kind in ("difference", "difference_in_differences")
+    equals, between = (" = ", "; ") if english else ("：", "；")
+    found = between.join(
+        f"{spoken(estimate.name, lang)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
+    )
+    notes = judgement.census.notes(lang)
+    if any(estimate.note == NO_CLOSED_FORM for estimate in judgement.estimates):
+        notes.append("theory has no closed form for such a run" if english else "理论对此没有闭式解")
+    verdict = VERDICTS[lang][judgement.verdict]
+    if english:
+        because = f" ({', '.join(notes)})" if notes else ""
+        return f"{found}. Asked: {_asked(claim, change, lang)}. So: {verdict}{because}."
+    because = f"（{'，'.join(notes)}）" if notes else ""
+    return f"{found}。要求：{_asked(claim, change, lang)}。结论：{verdict}{because}。"
+
+
+def _asked(claim: Claim, change: bool, lang: Lang) -> str:
+    if isinstance(claim, TheoryClaim):
+        tolerance = f"{100.0 * claim.tolerance:g}%"
+        return f"within {tolerance} of 1" if lang == "en" else f"与 1 相差不超过 {tolerance}"
+    bound = quantity(claim.than, claim.unit, lang, change=change)
+    words = {
+        "en": {"at_least": "at least", "at_most": "at most"},
+        "zh": {"at_least": "不小于", "at_most": "不大于"},
+    }
+    every = ""
+    if claim.kind == "level" and claim.statistic == "every_seed":
+        every = "every run " if lang == "en" else "每次运行都"
+    return f"{every}{words[lang][claim.expect]} {bound}"

@@ -1,0 +1,241 @@
+"""The finding in a sentence or two, made from the estimates: other numbers, other words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from depthscope.analysis import samples
+from depthscope.analysis.finding import Estimate, Finding
+from depthscope.analysis.intervals import has_no_spread, paired_t_interval
+from depthscope.analysis.samples import Sample
+from depthscope.analysis.table import Results
+from depthscope.analysis.wording import VERDICTS, Lang, quantity, spread, with_spread
+from depthscope.study.claims import Claim, DifferenceClaim, DifferenceInDifferencesClaim, confirmatory_at, selects
+from depthscope.study.study import Arm, Part
+
+METRICS = ("train_accuracy", "train_loss", "train_accuracy_running", "train_loss_running")
+"""The metrics that a headline may speak of, the first that was measured."""
+MAX_ARMS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthChange:
+    """What depth did to one arm: deepest minus shallowest, paired by seed.
+
+    Attributes:
+        part: name of the part.
+        arm: the arm.
+        metric: a training figure.
+        shallow: runs at the least depth.
+        deep: runs at the greatest.
+        change: paired difference, deep minus shallow.
+    """
+
+    part: str
+    arm: Arm
+    metric: str
+    shallow: Sample
+    deep: Sample
+    change: Estimate
+
+
+def depth_changes(results: Results, part: str, *, level: float = 0.95) -> tuple[DepthChange, ...]:
+    """The change from the least to the greatest depth of each arm; empty where the part has no two depths.
+
+    Other axes than depth are held at their first value.
+    """
+    rows = [row for row in results.rows if row.cell.part == part and "depth" in row.cell.axes]
+    held = {key: values[0] for key, values in results.study.parts[part].axes.items() if key != "depth"}
+    rows = [row for row in rows if all(row.cell.axes[key] == value for key, value in held.items())]
+    metric = next((name for name in METRICS if any(row.value(name) is not None for row in rows)), METRICS[0])
+    unit = "accuracy" if "accuracy" in metric else "nats"
+    out = []
+    for arm in results.study.parts[part].arms:
+        found = sorted(
+            samples.group(row for row in rows if row.cell.arm == arm.name), key=lambda each: int(each.axes["depth"])
+        )
+        if len(found) < 2:
+            continue
+        change = paired_t_interval(
+            found[-1].by_seed(metric),
+            found[0].by_seed(metric),
+            level=level,
+            name=f"{metric}: {found[-1].label} minus {found[0].label}",
+            unit=unit,
+        )
+        out.append(DepthChange(part=part, arm=arm, metric=metric, shallow=found[0], deep=found[-1], change=change))
+    return tuple(out)
+
+
+def headline(results: Results, findings: Sequence[Finding], lang: Lang) -> str:
+    """What was found, in one or two sentences.
+
+    First what depth did to the training figure of the arms under comparison, then the verdict on the
+    confirmatory claim. Every verb is chosen by the interval it stands beside.
+
+    Args:
+        results: plan and records.
+        findings: from `judge`.
+        lang: `en` or `zh`.
+    """
+    sentences = [*_depth_sentence(results, findings, lang), *_verdict_sentence(results, findings, lang)]
+    return (" " if lang == "en" else "").join(sentences)
+
+
+def _depth_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
+    chosen = _main_part(results)
+    if chosen is None:
+        return
+    part, first = chosen
+    # Where confirmatory claims were corrected for their number, no narrower interval stands beside them.
+    level = max([0.95, *(finding.estimates[0].level for finding in findings if finding.confirmatory)])
+    changes = depth_changes(results, part, level=level)
+    shown = sorted(changes, key=lambda each: _rank(each.arm.name, results.study.parts[part], first))[:MAX_ARMS]
+    shown = [each for each in shown if each.arm.name in first] or shown
+    low, high = shown[0].shallow.axes["depth"], shown[0].deep.axes["depth"]
+    own = {(each.shallow.axes["depth"], each.deep.axes["depth"]) for each in shown}
+    phrases = [_phrase(each, lang, full=index == 0, depths=len(own) > 1) for index, each in enumerate(shown)]
+    if lang == "en":
+        opening = "With growing depth" if len(own) > 1 else f"Going from {low} to {high} layers"
+        yield f"{opening}, {'; '.join(phrases)}."
+    else:
+        opening = "随着网络加深" if len(own) > 1 else f"从 {low} 层加深到 {high} 层"
+        yield f"{opening}，{'；'.join(phrases)}。"
+
+
+def _main_part(results: Results) -> tuple[str, tuple[str, ...]] | None:
+    """(part, arms to speak of) of the confirmatory claim, or of the first part with two depths."""
+    study = results.study
+    for claim in study.claims:
+        if confirmatory_at(claim, study.size) and depth_changes(results, claim.part):
+            arms = [select.arm for select in selects(claim)]
+            changing = {each.arm.name for each in depth_changes(results, claim.part)}
+            kept = dict.fromkeys([_baseline(study.parts[claim.part]), *arms])
+            return claim.part, tuple(name for name in kept if name in changing)
+    for name, part in study.parts.items():
+        changes = depth_changes(results, name)
+        if changes:
+            return name, tuple(dict.fromkeys([_baseline(part), *(each.arm.name for each in changes)]))
+    return None
+
+
+def _baseline(part: Part) -> str:
+    return part.baseline or part.arms[0].name
+
+
+def _rank(arm: str, part: Part, first: Sequence[str]) -> tuple[int, int]:
+    names = [each.name for each in part.arms]
+    return (list(first).index(arm) if arm in first else len(first), names.index(arm))
+
+
+def _phrase(each: DepthChange, lang: Lang, *, full: bool, depths: bool) -> str:
+    """Such as `the plain network lost 23.1 points of accuracy on its own training images [...]`."""
+    change, english = each.change, lang == "en"
+    name = _name(each.arm, lang)
+    if depths:
+        low, high = each.shallow.axes["depth"], each.deep.axes["depth"]
+        name += f" (from {low} to {high} layers)" if english else f"（{low} 层到 {high} 层）"
+    subject = f"{name}{_object(each, lang)}" if full and not english else name
+    diverged = sum(samples.status(row) == "diverged" for row in each.deep.rows)
+    total = len(each.deep.rows)
+    if change.value is None:
+        if diverged:
+            return (
+                f"{name} diverged in {diverged} of {total} deep runs"
+                if english
+                else f"{name}的 {total} 次深层运行中有 {diverged} 次发散"
+            )
+        return f"{name} has no pair of results yet" if english else f"{name}尚无成对的结果"
+    text = _moved(each, change, change.value, subject, lang, full=full)
+    if diverged:
+        text += (
+            f" (and {diverged} of {total} deep runs diverged)"
+            if english
+            else f"（另有 {total} 次深层运行中的 {diverged} 次发散）"
+        )
+    return text
+
+
+def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang: Lang, *, full: bool) -> str:
+    english, accuracy = lang == "en", change.unit == "accuracy"
+    known = (change.low is not None and change.high is not None) or has_no_spread(change)
+    low, high = (change.low, change.high) if change.low is not None else (value, value)
+    assert high is not None
+    assert low is not None
+    shown = quantity(abs(value), change.unit, lang, change=True)
+    of_what = _object(each, lang) if full and english else ""
+    what = "accuracy" if accuracy else "loss"
+    if known and has_no_spread(change) and value == 0:
+        behind = spread(change, lang)
+        if english:
+            where = of_what.removeprefix(" of accuracy")
+            return f"{subject}'s {what}{where} stayed exactly the same {behind}"
+        return f"{subject}{'' if full else '的准确率' if accuracy else '的损失'}完全没有变化 {behind}"
+    if known and (low > 0 or high < 0):
+        behind = spread(change, lang, change=True, flip=value < 0)
+        if english:
+            verb = ("gained" if value > 0 else "lost") if accuracy else ("rose by" if value > 0 else "fell by")
+            return (
+                f"{subject} {verb} {shown}{of_what} {behind}"
+                if accuracy
+                else f"{subject}'s loss {verb} {shown}{of_what} {behind}"
+            )
+        verb = "上升了" if value > 0 else "下降了"
+        return f"{subject}{'' if full or accuracy else '的损失'}{verb} {shown} {behind}"
+    behind = spread(change, lang, change=True)
+    signed = quantity(value, change.unit, lang, change=True, signed=True)
+    if english:
+        doubt = "which may be no change" if known else "with nothing to tell chance by"
+        thing = subject if accuracy else f"{subject}'s loss"
+        return f"{thing} changed by {signed}{of_what} {behind}, {doubt}"
+    doubt = "不能排除没有变化" if known else "无从判断是否偶然"
+    return f"{subject}{'' if full or accuracy else '的损失'}变化了 {signed} {behind}，{doubt}"
+
+
+def _object(each: DepthChange, lang: Lang) -> str:
+    images = each.deep.rows[0].spec.data in ("cifar10", "images")
+    accuracy = "accuracy" in each.metric
+    if lang == "en":
+        examples = "images" if images else "examples"
+        return f" of accuracy on its own training {examples}" if accuracy else f" on its own training {examples}"
+    examples = "训练图像" if images else "训练样本"
+    return f"在自己的{examples}上的{'准确率' if accuracy else '损失'}"
+
+
+def _name(arm: Arm, lang: Lang) -> str:
+    label = (arm.label or {}).get(lang) or (arm.label or {}).get("en") or arm.name
+    words = label.replace("-", " ").split()
+    if lang == "en" and label[:1].islower() and len(words) <= 3 and all(word.isalpha() for word in words):
+        return label if "network" in words else f"the {label} network"
+    return label
+
+
+def _verdict_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
+    kinds = {claim.name: claim for claim in results.study.claims}
+    confirmatory = [finding for finding in findings if finding.confirmatory]
+    if confirmatory:
+        joined = "; ".join if lang == "en" else "；".join
+        yield joined(_verdict(finding, kinds[finding.claim], lang) for finding in confirmatory) + (
+            "." if lang == "en" else "。"
+        )
+    elif findings:
+        counts = {kind: sum(finding.verdict == kind for finding in findings) for kind in VERDICTS[lang]}
+        told = [f"{counts[kind]} {word}" for kind, word in VERDICTS[lang].items() if counts[kind]]
+        yield (
+            f"Of {len(findings)} claims: {', '.join(told)}."
+            if lang == "en"
+            else f"{len(findings)} 条论断中：{'，'.join(told)}。"
+        )
+
+
+def _verdict(finding: Finding, claim: Claim, lang: Lang) -> str:
+    text = finding.text.get(lang) or finding.text["en"]
+    change = isinstance(claim, DifferenceClaim | DifferenceInDifferencesClaim)
+    behind = with_spread(finding.estimates[0], lang, change=change)
+    verdict = VERDICTS[lang][finding.verdict]
+    if lang == "en":
+        what = {"difference": "difference ", "difference_in_differences": "difference in differences "}
+        return f"The confirmatory claim “{text}” is {verdict}: {what.get(claim.kind, '')}{behind}"
+    what = {"difference": "差值 ", "difference_in_differences": "双重差分 "}
+    return f"确认性论断“{text}”{verdict}：{what.get(claim.kind, '')}{behind}"

@@ -1,0 +1,169 @@
+"""Numbers in words: estimates, intervals and verdicts as text, in English and Chinese."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from depthscope.analysis.finding import Estimate, Verdict
+from depthscope.analysis.intervals import has_no_spread
+
+Lang = Literal["en", "zh"]
+LANGS: tuple[Lang, ...] = ("en", "zh")
+
+VERDICTS: dict[Lang, dict[Verdict, str]] = {
+    "en": {"supported": "supported", "refuted": "refuted", "undecided": "undecided"},
+    "zh": {"supported": "成立", "refuted": "不成立", "undecided": "尚无定论"},
+}
+
+METRIC_NAMES: dict[Lang, dict[str, str]] = {
+    "en": {
+        "train_loss_running": "training loss (last epoch)",
+        "train_accuracy_running": "training accuracy (last epoch)",
+        "train_loss": "training loss",
+        "train_accuracy": "training accuracy",
+        "test_loss": "test loss",
+        "test_accuracy": "test accuracy",
+        "dh_factor_first": "factor of |dL/dh| a layer, untrained",
+        "dh_factor_last": "factor of |dL/dh| a layer, trained",
+        "gradcheck_complex_median": "gradient check, complex step",
+        "gradcheck_central_median": "gradient check, central difference",
+        "gradcheck_five_point_median": "gradient check, five points",
+    },
+    "zh": {
+        "train_loss_running": "训练损失（最后一个 epoch）",
+        "train_accuracy_running": "训练准确率（最后一个 epoch）",
+        "train_loss": "训练损失",
+        "train_accuracy": "训练准确率",
+        "test_loss": "测试损失",
+        "test_accuracy": "测试准确率",
+        "dh_factor_first": "未训练时 |dL/dh| 的逐层因子",
+        "dh_factor_last": "训练后 |dL/dh| 的逐层因子",
+        "gradcheck_complex_median": "梯度检验（复步法）",
+        "gradcheck_central_median": "梯度检验（中心差分）",
+        "gradcheck_five_point_median": "梯度检验（五点差分）",
+    },
+}
+"""The keys of a run's summary as a reader says them."""
+
+_CHINESE = (
+    ("fraction of runs that satisfy the claim", "满足论断的运行"),
+    ("measured / expected, ", "实测与理论之比，"),
+    ("measured, ", "实测，"),
+    ("expected, ", "理论值，"),
+    ("median of ", "中位数，"),
+    (" minus ", " 减 "),
+    ("depth ", "深度 "),
+)
+
+
+def spoken(name: str, lang: Lang) -> str:
+    """The name of an estimate as a reader says it.
+
+    >>> spoken("train_accuracy: plain, depth 56 minus plain, depth 20", "en")
+    'training accuracy: plain, depth 56 minus plain, depth 20'
+    >>> spoken("train_accuracy: plain, depth 56 minus plain, depth 20", "zh")
+    '训练准确率（plain，深度 56 减 plain，深度 20）'
+    """
+    metric, colon, rest = name.partition(": ")
+    metric = METRIC_NAMES[lang].get(metric, metric)
+    if lang == "en":
+        return f"{metric}{colon}{rest}"
+    for english, chinese in _CHINESE:
+        rest = rest.replace(english, chinese)
+    rest = rest.replace(", ", "，")
+    return f"{metric}（{rest}）" if rest else metric
+
+
+_PLACES_OF_POINTS = 1
+
+
+def quantity(value: float, unit: str, lang: Lang, *, change: bool = False, signed: bool = False) -> str:
+    """A number with its unit.
+
+    Args:
+        value: in the unit's own scale; an accuracy is a fraction of 1.
+        unit: `accuracy` is shown in percent, or in percentage points where it is a change.
+        lang: language.
+        change: whether the value is a difference of two values.
+        signed: whether to show a plus sign.
+
+    >>> quantity(-0.231, "accuracy", "en", change=True), quantity(0.95, "accuracy", "en")
+    ('−23.1 points', '95.0%')
+    >>> quantity(0.5712, "nats", "zh")
+    '0.571 nats'
+    """
+    shown = _number(value, unit, signed=signed)
+    if unit == "accuracy":
+        if not change:
+            return f"{shown}%"
+        return f"{shown} points" if lang == "en" else f"{shown} 个百分点"
+    return f"{shown} {unit}" if unit else shown
+
+
+def _number(value: float, unit: str, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    if unit == "accuracy":
+        text = f"{100.0 * value:{sign}.{_PLACES_OF_POINTS}f}"
+        zero = 0.0
+    elif value != 0 and not 1e-3 <= abs(value) < 1e4:
+        text, zero = f"{value:{sign}.3g}", None
+    else:
+        places = 3 if value == 0 else max(0, min(4, 2 - math.floor(math.log10(abs(value)))))
+        text, zero = f"{value:{sign}.{places}f}", 0.0
+    if zero is not None and float(text) == zero:
+        text = text.lstrip("+-")  # a rounded zero has no sign
+    return text.replace("-", "−")
+
+
+def spread(estimate: Estimate, lang: Lang, *, change: bool = False, flip: bool = False) -> str:
+    """What stands behind a value in brackets: its interval and number of seeds, or why there is none.
+
+    Args:
+        estimate: the estimate.
+        lang: language.
+        change: as for `quantity`.
+        flip: show the interval of minus the value (a loss of 3 for a change of -3).
+
+    >>> spread(Estimate(name="x", value=-2.0, low=-3.0, high=-1.0, n=3), "en", flip=True)
+    '[95% CI 1.00 to 3.00, 3 seeds]'
+    """
+    seeds = _seeds(estimate.n, lang)
+    if estimate.low is not None and estimate.high is not None:
+        ends = (-estimate.high, -estimate.low) if flip else (estimate.low, estimate.high)
+        low, high = (_number(end, estimate.unit) for end in ends)
+        confidence = f"{100.0 * estimate.level:.3g}% CI"
+        if lang == "en":
+            return f"[{confidence} {low} to {high}, {seeds}]"
+        return f"[{confidence} {low} 至 {high}，{seeds}]"
+    if has_no_spread(estimate):
+        return f"[{seeds}, all equal]" if lang == "en" else f"[{seeds}，数值全部相同]"
+    return f"[{seeds}, no interval]" if lang == "en" else f"[{seeds}，无区间]"
+
+
+def with_spread(estimate: Estimate, lang: Lang, *, change: bool = False) -> str:
+    """The estimate's value, unit and spread, or a word where there is no value."""
+    if estimate.value is None:
+        return "not known" if lang == "en" else "未知"
+    if estimate.unit == "fraction":
+        return counted(estimate, lang)
+    shown = quantity(estimate.value, estimate.unit, lang, change=change)
+    return f"{shown} {spread(estimate, lang, change=change)}"
+
+
+def counted(estimate: Estimate, lang: Lang) -> str:
+    """A fraction as k of n, with its interval."""
+    assert estimate.value is not None
+    k = round(estimate.value * estimate.n)
+    text = f"{k} of {estimate.n}" if lang == "en" else f"{estimate.n} 次中的 {k} 次"
+    if estimate.low is None or estimate.high is None:
+        return text
+    low, high = _number(estimate.low, "accuracy"), _number(estimate.high, "accuracy")
+    joined = f"{low}% to {high}%" if lang == "en" else f"{low}% 至 {high}%"
+    return f"{text} [{100.0 * estimate.level:.3g}% CI {joined}]"
+
+
+def _seeds(n: int, lang: Lang) -> str:
+    if lang == "zh":
+        return f"{n} 个种子"
+    return "1 seed" if n == 1 else f"{n} seeds"
