@@ -11,10 +11,13 @@ Shape letters: K perturbed copies (they stand on the seed axis), N examples, I i
 (Taylor expansion; e is the rounding unit. Complex step: Squire & Trapp 1998, SIAM Review 40(1); its h may
 be so small that the error vanishes.) The relative error of finite differences grows as gradients shrink,
 since the roundoff does not shrink with them. That is not a fault of the backward pass; the complex step tells.
+A ReLU has a kink, and differences that straddle it are wrong in a way that no power of h describes: take h
+of 1e-6 or so there. The complex step stays on the point's own side.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -86,7 +89,7 @@ def gradient_check(
     y: Array,
     *,
     seed: int,
-    entries: int | None = 8,
+    entries: int | None = 200,
     step_sizes: Mapping[Method, Sequence[float]] = SINGLE_STEP,
 ) -> list[GradcheckRow]:
     """Check the backward pass of a whole network at one point, in float64.
@@ -97,7 +100,9 @@ def gradient_check(
         x: inputs [1, N, I].
         y: labels [1, N].
         seed: names the stream `(seed, "probe", "gradcheck", tensor)` that picks the entries.
-        entries: how many of each tensor are checked; None: all.
+        entries: about how many of all parameters are checked; each tensor gets its share by size, rounded up,
+            so that the median over all rows estimates the median over all parameters, and none is left out.
+            None: all.
         step_sizes: step sizes of each method.
 
     Returns:
@@ -115,9 +120,10 @@ def gradient_check(
         (method, h): {} for method, sizes in step_sizes.items() for h in sizes
     }
     picked: dict[str, Array] = {}
+    num_parameters = sum(value.size for value in wide.values())
     for first, name in checker.tensors():
         size = wide[name].size
-        count = size if entries is None else min(entries, size)
+        count = size if entries is None else min(size, math.ceil(entries * size / num_parameters))
         rng = stream(seed, "probe", "gradcheck", name)
         picked[name] = np.sort(rng.choice(size, count, replace=False))
         exact_K = grads[name].reshape(-1)[picked[name]]

@@ -70,7 +70,7 @@ def layer_table(stack: Stack) -> tuple[Layer, ...]:
 def profile(stack: Stack, params: Mapping[str, Array], x: Array, y: Array, step: int) -> list[Profile]:
     """One profile a seed: every quantity of `core.profile.QUANTITIES`, by layer.
 
-    Changes nothing: parameters are read and cast up to float64.
+    Changes nothing: parameters are read and cast up to float64. A ratio whose denominator is 0 gives no row.
 
     Args:
         stack: the network.
@@ -97,16 +97,15 @@ def profile(stack: Stack, params: Mapping[str, Array], x: Array, y: Array, step:
                 "dh_mean_abs": np.abs(dh_SWN).mean(axis=(1, 2)),
                 "w_norm": w_norm_S,
                 "dw_norm": dw_norm_S,
-                "dw_ratio": dw_norm_S / w_norm_S,
+                "dw_ratio": np.divide(dw_norm_S, w_norm_S, out=np.full_like(w_norm_S, np.nan), where=w_norm_S > 0),
             }
             if unit.skip and last:
-                f_SN = np.sqrt(np.square(net.outputs[one.name]).sum(axis=1))
-                x_SN = np.sqrt(np.square(net.inputs[index]).sum(axis=1))
-                found["f_over_x"] = (f_SN / x_SN).mean(axis=1)
+                found["f_over_x"] = _mean_ratio(net.outputs[one.name], net.inputs[index])
             for seed, mine in enumerate(rows):
                 mine.extend(
                     Row(step=step, layer=at, quantity=quantity, value=float(value_S[seed]))
                     for quantity, value_S in found.items()
+                    if not np.isnan(value_S[seed])
                 )
             at += 1
     return [Profile(layers=table, rows=tuple(mine)) for mine in rows]
@@ -121,6 +120,15 @@ def flow_factor(found: Profile, step: int, quantity: str = "dh_norm") -> float:
     values = found.values(quantity, step)
     num_layers = len(found.layers) - 2
     return float((values[0] / values[num_layers]) ** (1 / num_layers))
+
+
+def _mean_ratio(f_SWN: Array, x_SWN: Array) -> Array:
+    """Mean of |F|/|x| over the examples with |x| > 0 (behind a ReLU an x may be all zeros); NaN where none has."""
+    f_SN, x_SN = (np.sqrt(np.square(array).sum(axis=1)) for array in (f_SWN, x_SWN))
+    ratio_SN = np.divide(f_SN, x_SN, out=np.zeros_like(f_SN), where=x_SN > 0)
+    count_S = (x_SN > 0).sum(axis=1)
+    mean_S: Array = np.where(count_S > 0, ratio_SN.sum(axis=1) / np.maximum(count_S, 1), np.nan)
+    return mean_S
 
 
 def _norm(array: Array) -> Array:
