@@ -10,6 +10,7 @@ import re
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -87,8 +88,7 @@ def fetch(
     """
     kind, wanted = ("sha256", sha256) if sha256 is not None else ("md5", md5)
     assert wanted is not None, "fetch needs a checksum"
-    if not url.startswith(("http://", "https://")):
-        raise UserError(f"{url}: wanted an address that starts with http:// or https://.")
+    _check_address(url)
     part = destination.with_name(destination.name + ".part")
     job = _Job(url, part, size, progress or (lambda done, total: None), timeout)
     try:
@@ -118,6 +118,17 @@ def fetch(
             f"{destination}: cannot be written ({error.strerror or error}). "
             "Free some space, or name another cache folder in DEPTHSCOPE_CACHE."
         ) from error
+
+
+def _check_address(url: str) -> None:
+    """Refuse what is not HTTP: `urlopen` would also open local files."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise UserError(f"{url}: wanted an address that starts with http:// or https:// and names a host.")
 
 
 @contextlib.contextmanager
@@ -172,8 +183,6 @@ def _connect_once(job: _Job) -> None:
         return
     except (OSError, http.client.HTTPException) as error:
         raise _CutError(getattr(error, "reason", None) or error) from error
-    except ValueError as error:
-        raise UserError(f"{job.url}: not an address ({error}). Wanted one like https://host/file.") from error
     with response:
         start = 0
         if response.status == 206:
