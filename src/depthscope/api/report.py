@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow.csv
 
 from depthscope.analysis.finding import Finding
+from depthscope.analysis.findings import findings_document, judge
+from depthscope.analysis.headline import headline
 from depthscope.analysis.table import Results
-from depthscope.core.files import write_bytes
+from depthscope.core.errors import UserError, unknown_name
+from depthscope.core.files import write_bytes, write_json
 from depthscope.record.folder import read_study
 from depthscope.record.reader import read_records, read_table
 from depthscope.study.expand import expand
+
+Lang = Literal["en", "zh"]
+LANGS: tuple[Lang, ...] = ("en", "zh")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,17 +30,27 @@ class Report:
 
     Attributes:
         folder: the study's folder.
+        lang: language of headline and page.
         results: the plan joined with its records.
         findings: its claims, judged.
-        headline: the finding in a sentence made from the estimates.
         page: path of the offline page.
     """
 
     folder: Path
+    lang: Lang
     results: Results
     findings: tuple[Finding, ...]
-    headline: str
     page: Path
+
+    @cached_property
+    def headline(self) -> str:
+        """The finding in a sentence or two, made from the estimates."""
+        return headline(self.results, self.findings, self.lang)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The content of findings.json."""
+        return findings_document(self.results, self.findings, _provenance(self.results))
 
 
 def results(folder: str | Path) -> Results:
@@ -47,15 +65,59 @@ def results(folder: str | Path) -> Results:
     return Results(plan=plan, records=records, load_table=lambda run_id, table: read_table(at, run_id, table))
 
 
-def report(folder: str | Path, *, lang: str = "en") -> Report:
-    """Judge a folder's claims from its records and write findings, table, figures and page.
+def report(folder: str | Path, *, lang: str = "en", figures: bool = False) -> Report:
+    """Judge a folder's claims from its records and write findings.json, table.csv and the page.
+
+    Args:
+        folder: the `out` of a `run`, finished or not.
+        lang: en or zh.
+        figures: also write each figure as SVG and PNG into figures/.
 
     Raises:
         UserError: the folder holds no study, or cannot be written.
     """
+    # Drawing is loaded here: a run that is only planned or watched needs no altair.
+    from depthscope.report.export import figures as draw
+    from depthscope.report.export import png, svg
+    from depthscope.report.page import render
+
+    chosen = _lang(lang)
     at = Path(folder)
     found = results(at)
+    made = Report(folder=at, lang=chosen, results=found, findings=judge(found), page=at / "report.html")
     sink = io.BytesIO()
     pyarrow.csv.write_csv(found.tidy(), sink)
     write_bytes(at / "table.csv", sink.getvalue())
-    return Report(folder=at, results=found, findings=(), headline="", page=at / "report.html")
+    write_json(at / "findings.json", made.document)
+    page = render(found, made.findings, lang=chosen, command=command(found))
+    write_bytes(made.page, page)
+    if figures:
+        for name, spec in draw(found, made.findings, chosen).items():
+            write_bytes(at / "figures" / f"{name}.svg", svg(spec))
+            write_bytes(at / "figures" / f"{name}.png", png(spec))
+    return made
+
+
+def command(found: Results) -> str:
+    """The command that repeats a study."""
+    study = found.study
+    size = f" --size {study.size}" if study.size else ""
+    return f"depthscope run {study.name}{size} --out results/{study.name}"
+
+
+def _provenance(found: Results) -> dict[str, Any]:
+    """What the records say of where they come from: every value that occurs, by field."""
+    seen: dict[str, list[Any]] = {}
+    for record in found.records.values():
+        for field, value in record.provenance.model_dump().items():
+            values = seen.setdefault(field, [])
+            if value is not None and value not in values:
+                values.append(value)
+    return {"command": command(found), "study_digest": found.study.digest, **seen}
+
+
+def _lang(lang: str) -> Lang:
+    for known in LANGS:
+        if lang == known:
+            return known
+    raise UserError(unknown_name("language", lang, LANGS))

@@ -131,7 +131,7 @@ def _seeds(text: str | None) -> int | list[int] | None:
     if text is None:
         return None
     try:
-        numbers = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):

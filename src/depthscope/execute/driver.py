@@ -19,6 +19,7 @@ from depthscope.record.reader import Damage, read_records
 from depthscope.record.schema import RunRecord
 from depthscope.study.expand import Plan, Task
 from depthscope.train.build import Context
+from depthscope.train.start import portions
 
 OnEvent = Callable[[Event], None]
 
@@ -53,7 +54,7 @@ def drive(tasks: list[Task], folder: Path, context: Context, *, workers: int, on
         KeyboardInterrupt: passed on after the workers were stopped. What is recorded stays.
         UserError: a worker met bad input.
     """
-    ready = sorted(_portions(tasks), key=_rough_cost, reverse=True)
+    ready = sorted((each for task in tasks for each in portions(task)), key=_rough_cost, reverse=True)
     if workers == 1 or len(ready) <= 1:
         return [each for task in ready for each in do_task(task, folder, context, on_event)]
     done: list[Done] = []
@@ -64,15 +65,6 @@ def drive(tasks: list[Task], folder: Path, context: Context, *, workers: int, on
             for future in finished:
                 done += future.result()
     return done
-
-
-def _portions(tasks: list[Task]) -> Iterator[Task]:
-    """Groups as they are for NumPy, which trains seeds side by side; single runs for torch, which does not."""
-    for task in tasks:
-        if task.specs[0].backend == "torch":
-            yield from task.split()
-        else:
-            yield task
 
 
 def _rough_cost(task: Task) -> float:

@@ -45,8 +45,8 @@ def prepare_process(channel: Any) -> None:
 def do_task(task: Task, folder: Path, context: Context, report: Report | None = None) -> list[Done]:
     """Do all runs of a task and write their records into `folder`.
 
-    A run's record is written as soon as the run ends, so that an interrupted task loses only what is
-    unfinished. Runs of a group that train side by side share the group's time equally.
+    The records are written when the task is done: runs that train side by side share its time equally,
+    and that is known only then.
     """
     tell = report or _to_channel
     done: list[Done] = []

@@ -84,3 +84,11 @@ def gradient_factor(profile: Profile, step: int) -> float | None:
     if not (math.isfinite(first) and math.isfinite(final) and first > 0 and final > 0):
         return None
     return math.exp((math.log(first) - math.log(final)) / last)
+
+
+def keep_factor(summary: dict[str, float], factor: float, *, at_start: bool) -> None:
+    """Put the gradient's factor into a run's summary; the last call before the end is the last step's."""
+    if at_start:
+        summary["dh_factor_first"] = factor
+    summary["dh_factor_last"] = factor
+    summary["dh_factor_change"] = factor / summary["dh_factor_first"]

@@ -21,7 +21,7 @@ from depthscope.record.events import Ended, Event, Progress, Rows, Started
 from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
-from depthscope.train.measure import diverged, divergence_bound, gradient_factor, layer_rows, metric_rows
+from depthscope.train.measure import diverged, divergence_bound, gradient_factor, keep_factor, layer_rows, metric_rows
 from depthscope.train.schedules import learning_rates
 
 Array = NDArray[Any]
@@ -143,9 +143,7 @@ class _Group:
     def _keep_factor(self, member: int, found: Profile, step: int) -> None:
         factor = gradient_factor(found, step)
         if factor is not None:
-            if step == 0:
-                self.summary[member]["dh_factor_first"] = factor
-            self.summary[member]["dh_factor_last"] = factor
+            keep_factor(self.summary[member], factor, at_start=step == 0)
 
     def _leave(self, report: Report, members: list[int], leaving: Mapping[int, Departure]) -> Iterator[Event]:
         rows = [row for row, member in enumerate(members) if member in leaving]

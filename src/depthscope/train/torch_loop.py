@@ -20,7 +20,15 @@ from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.feed import Feed
-from depthscope.train.measure import diverged, diverged_at, gradient_factor, layer_facts, layer_rows, metric_rows
+from depthscope.train.measure import (
+    diverged,
+    diverged_at,
+    gradient_factor,
+    keep_factor,
+    layer_facts,
+    layer_rows,
+    metric_rows,
+)
 from depthscope.train.schedules import learning_rates
 
 PROBE_BATCH = 128
@@ -180,10 +188,7 @@ class _Run:
         profile = self.probe.measure(x[:PROBE_BATCH], y[:PROBE_BATCH], step=step)
         factor = gradient_factor(profile, step)
         if factor is not None:
-            if step == 0:
-                self.summary["dh_factor_first"] = factor
-            if step == self.num_steps:
-                self.summary["dh_factor_last"] = factor
+            keep_factor(self.summary, factor, at_start=step == 0)
         return profile
 
     def _points(self) -> tuple[LayerFacts, ...]:

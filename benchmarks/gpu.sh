@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The day a GPU is at hand: the four networks of the full CIFAR-10 study (and option B) at one seed, and a table.
+# One call, resumable: called again it does only what is missing. DATA names the folder of the images; RESULTS where
+# the records go (default results/cifar10-full). WORKERS runs share the GPU (default 6: one a network).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${PYTHON:=python3}" "${RESULTS:=results/cifar10-full}" "${WORKERS:=6}"
+command -v depthscope >/dev/null || "$PYTHON" -m pip install --quiet --editable '.[torch]'
+"$PYTHON" - <<'PY'
+import torch
+assert torch.cuda.is_available(), "no CUDA device here"
+print(torch.cuda.get_device_name(), "torch", torch.__version__)
+PY
+depthscope run cifar10 --size full --seeds 1 --device cuda --workers "$WORKERS" --out "$RESULTS" ${DATA:+--data "$DATA"}
+"$PYTHON" - "$RESULTS/table.csv" <<'PY'
+import csv
+import sys
+
+published = {("plain", "20"): (95.1, 88.7), ("plain", "56"): (84.0, 79.9), ("B", "20"): (97.4, 90.4), ("B", "56"): (99.0, 91.7)}
+print(f"{'network':10} {'train':>7} {'test':>7}   published (one seed, option B): train, test")
+for row in csv.DictReader(open(sys.argv[1])):
+    train, test = (100 * float(row[key]) if row[key] else float("nan") for key in ("train_accuracy", "test_accuracy"))
+    print(f"{row['arm']}-{row['depth']:8} {train:7.2f} {test:7.2f}   {published.get((row['arm'], row['depth']), '')}")
+PY

@@ -1,0 +1,170 @@
+"""The verbs, from end to end on small studies."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import depthscope
+from depthscope.core.errors import UserError
+from depthscope.record.events import Ended, Event
+
+
+@pytest.fixture(scope="module")
+def spiral(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("spiral") / "out"
+    depthscope.run("spiral", size="smoke", out=folder, workers=1)
+    return folder
+
+
+def test_a_folder_holds_what_the_design_says(spiral: Path) -> None:
+    assert {"study.toml", "runs", "findings.json", "table.csv", "report.html"} <= {
+        path.name for path in spiral.iterdir()
+    }
+    run = next((spiral / "runs").iterdir())
+    assert {"run.json", "metrics.parquet"} <= {path.name for path in run.iterdir()}
+
+
+def test_findings_json_has_the_schema_and_judges_every_claim_of_the_size(spiral: Path) -> None:
+    document = json.loads((spiral / "findings.json").read_text())
+    assert {"schema", "study", "provenance", "findings"} <= set(document)
+    planned = depthscope.plan("spiral", size="smoke")
+    claims = [claim.name for claim in planned.study.claims if claim.sizes is None or "smoke" in claim.sizes]
+    assert [finding["claim"] for finding in document["findings"]] == claims
+    for finding in document["findings"]:
+        assert {"claim", "confirmatory", "verdict", "margin", "estimates"} <= set(finding)
+        assert finding["verdict"] in ("supported", "refuted", "undecided")
+        for estimate in finding["estimates"]:
+            assert {"name", "value", "low", "high", "n", "unit"} <= set(estimate)
+    assert sum(finding["confirmatory"] for finding in document["findings"]) == 1
+
+
+def test_the_table_has_a_row_for_every_cell(spiral: Path) -> None:
+    rows = list(csv.DictReader((spiral / "table.csv").open()))
+    planned = depthscope.plan("spiral", size="smoke")
+    assert len(rows) == len(planned.cells)
+    assert {row["status"] for row in rows} == {"completed"}
+
+
+def test_running_again_does_nothing_and_more_seeds_do_only_the_new_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    ended: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Ended):
+            ended.append(event.run_id)
+
+    watcher = depthscope.Watcher(on_event=hear)
+    first = depthscope.run("spiral", size="smoke", seeds=1, out=folder, workers=1, watcher=watcher)
+    number = len(first.results.plan.runs)
+    assert len(ended) == number
+    stamps = {path: path.stat().st_mtime_ns for path in folder.rglob("run.json")}
+    depthscope.run("spiral", size="smoke", seeds=1, out=folder, workers=1, watcher=watcher)
+    assert len(ended) == number
+    again = depthscope.run("spiral", size="smoke", seeds=2, out=folder, workers=1, watcher=watcher)
+    assert len(set(ended)) == len(ended) == len(again.results.plan.runs) == 2 * number
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def test_status_counts_what_is_there(spiral: Path) -> None:
+    found = depthscope.status(spiral)
+    assert found.complete
+    assert found.counts["completed"] == len(depthscope.plan("spiral", size="smoke").runs)
+
+
+def test_a_report_of_an_unfinished_folder_says_what_is_missing(tmp_path: Path) -> None:
+    from depthscope.record.folder import write_study
+
+    write_study(tmp_path, depthscope.plan("spiral", size="smoke").study)
+    report = depthscope.report(tmp_path)
+    assert {finding.verdict for finding in report.findings} == {"undecided"}
+    assert depthscope.status(tmp_path).counts["missing"] == len(report.results.plan.runs)
+    assert report.page.stat().st_size > 0
+
+
+def test_the_chinese_page(spiral: Path, tmp_path: Path) -> None:
+    report = depthscope.report(spiral, lang="zh")
+    page = report.page.read_text(encoding="utf-8")
+    assert 'lang="zh' in page
+    assert "残差网络" in report.headline
+    with pytest.raises(UserError, match="unknown language 'de'"):
+        depthscope.report(spiral, lang="de")
+
+
+@pytest.mark.parametrize(
+    ("arm", "depth", "parameters"),
+    [
+        ("plain", 20, 269_722),
+        ("plain", 56, 853_018),
+        ("A", 20, 269_722),
+        ("A", 56, 853_018),
+        ("B", 20, 272_474),
+        ("B", 56, 855_770),
+    ],
+)
+def test_plan_counts_the_parameters_of_the_full_study(arm: str, depth: int, parameters: int) -> None:
+    pytest.importorskip("torch")
+    planned = depthscope.plan("cifar10", size="full", seeds=1)
+    costs = depthscope.costs(planned)
+    assert costs is not None
+    (cell,) = [cell for cell in planned.cells if cell.arm == arm and cell.axes["depth"] == depth]
+    assert costs[cell.run_id].parameters == parameters
+    # ResNet-20 at 32 x 32 is published as about 41 million multiply-adds, ResNet-56 as about 126 million.
+    flops = costs[cell.run_id].forward_flops
+    assert flops is not None
+    assert flops / 2 == pytest.approx({20: 40.8e6, 56: 125.7e6}[depth], rel=0.02)
+
+
+def test_the_smoke_cifar10_study(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    report = depthscope.run("cifar10", size="smoke", out=tmp_path / "out", workers=1)
+    assert all(row.record and row.record.outcome.status == "completed" for row in report.results.rows)
+    digests = {
+        (row.cell.arm, row.cell.axes["depth"], row.cell.seed): row.record.digests
+        for row in report.results.rows
+        if row.record
+    }
+    for (arm, depth, seed), found in digests.items():
+        other = digests["plain" if arm == "A" else "A", depth, seed]
+        assert (found.init, found.order, found.augment, found.data) == (
+            other.init,
+            other.order,
+            other.augment,
+            other.data,
+        )
+    assert report.page.stat().st_size > 100_000
+
+
+def test_a_slice_of_the_quick_study_on_the_real_images(tmp_path: Path, real_data: Path) -> None:
+    """Two networks of the quick study, shortened: the real images, end to end."""
+    pytest.importorskip("torch")
+    from depthscope.study.toml import dump, load
+
+    study = load("cifar10", "quick")
+    base = {**study.base, "epochs": 1, "data_options.num_train": 256, "data_options.num_test": 64}
+    part = study.parts["main"].model_copy(update={"axes": {"depth": [8, 14]}, "exclude": ({"arm": "B"}, {"arm": "A0"})})
+    short = study.model_copy(
+        update={"name": "slice", "size": "", "base": base, "parts": {"main": part}, "claims": (), "seeds": 1}
+    )
+    path = tmp_path / "slice.toml"
+    path.write_text(dump(short))
+    report = depthscope.run(path, out=tmp_path / "out", data=real_data, workers=1)
+    for row in report.results.rows:
+        assert row.record is not None
+        assert row.record.summary["train_loss_running"] < 4
+        assert row.record.digests.data is not None
+    assert len({row.record.digests.data for row in report.results.rows if row.record}) == 1
+
+
+def test_bundled_studies_have_both_languages() -> None:
+    for info in depthscope.studies():
+        assert set(info.title) == set(info.question) == {"en", "zh"}
+        study = depthscope.plan(info.name, size="smoke").study
+        for _, arm in study.arms():
+            assert set(arm.label or {}) == {"en", "zh"}
+            assert arm.note is None or set(arm.note) == {"en", "zh"}
+        assert all(set(claim.text) == {"en", "zh"} for claim in study.claims)
+        assert all(set(part.title or {}) == {"en", "zh"} for part in study.parts.values())

@@ -1,0 +1,136 @@
+"""The driver: everything once, only what is missing, equal whatever the engine, and no loss on interruption."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from depthscope.execute.driver import drive, remaining
+from depthscope.record.events import Ended, Event, Started
+from depthscope.record.folder import run_folder
+from depthscope.study.expand import Plan, Task, expand
+from depthscope.study.toml import parse
+from depthscope.train.build import Context
+
+
+def nothing(event: Event) -> None:
+    del event
+
+
+def do(plan: Plan, folder: Path, workers: int = 1, on_event: Any = nothing) -> None:
+    left, _, _ = remaining(plan, folder)
+    drive(left, folder, Context(), workers=workers, on_event=on_event)
+
+
+def tables(plan: Plan, folder: Path) -> dict[str, bytes]:
+    return {
+        f"{run_id}/{path.name}": path.read_bytes()
+        for run_id in plan.runs
+        for path in sorted(run_folder(folder, run_id).glob("*.parquet"))
+    }
+
+
+def test_every_run_is_recorded_once_and_nothing_is_left(tiny: Plan, tmp_path: Path) -> None:
+    heard: list[Event] = []
+    do(tiny, tmp_path, on_event=heard.append)
+    left, records, damaged = remaining(tiny, tmp_path)
+    assert (left, damaged) == ([], ())
+    assert set(records) == set(tiny.runs)
+    assert all(record.outcome.status == "completed" for record in records.values())
+    for kind in (Started, Ended):
+        assert sorted(event.run_id for event in heard if isinstance(event, kind)) == sorted(tiny.runs)
+
+
+def test_the_same_study_twice_gives_byte_identical_tables(tiny: Plan, tmp_path: Path) -> None:
+    do(tiny, tmp_path / "a")
+    do(tiny, tmp_path / "b")
+    first = tables(tiny, tmp_path / "a")
+    assert len(first) == 2 * len(tiny.runs)
+    assert first == tables(tiny, tmp_path / "b")
+
+
+def test_worker_processes_give_the_tables_of_one_process(tiny: Plan, tmp_path: Path) -> None:
+    heard: list[Event] = []
+    do(tiny, tmp_path / "one")
+    do(tiny, tmp_path / "two", workers=2, on_event=heard.append)
+    assert tables(tiny, tmp_path / "one") == tables(tiny, tmp_path / "two")
+    assert sorted(event.run_id for event in heard if isinstance(event, Ended)) == sorted(tiny.runs)
+
+
+def test_a_seed_alone_equals_the_seed_in_the_group(tiny: Plan, tmp_path: Path) -> None:
+    do(tiny, tmp_path / "all")
+    alone = dataclasses.replace(tiny, tasks=tuple(Task((task.specs[2],)) for task in tiny.tasks))
+    do(alone, tmp_path / "alone")
+    found = tables(tiny, tmp_path / "alone")
+    assert len(found) == 2 * len(tiny.tasks)
+    assert found.items() <= tables(tiny, tmp_path / "all").items()
+
+
+def test_only_what_is_missing_or_damaged_is_done_again(tiny: Plan, tmp_path: Path) -> None:
+    do(tiny, tmp_path)
+    whole = tables(tiny, tmp_path)
+    gone, cut = list(tiny.runs)[:2]
+    shutil.rmtree(run_folder(tmp_path, gone))
+    metrics = run_folder(tmp_path, cut) / "metrics.parquet"
+    metrics.write_bytes(metrics.read_bytes()[:-10])
+    left, _, damaged = remaining(tiny, tmp_path)
+    assert sorted(spec.run_id for task in left for spec in task.specs) == sorted([gone, cut])
+    assert [each.run_id for each in damaged] == [cut]
+    do(tiny, tmp_path)
+    assert tables(tiny, tmp_path) == whole
+
+
+def test_asking_for_more_measures_does_the_runs_that_lack_them(tiny: Plan, tmp_path: Path) -> None:
+    study = tiny.study.model_copy(update={"base": {**tiny.study.base, "measures": []}})
+    do(expand(study), tmp_path)
+    left, records, _ = remaining(tiny, tmp_path)
+    assert set(records) == set(tiny.runs)
+    assert sum(len(task.specs) for task in left) == len(tiny.runs)
+
+
+def test_an_interruption_keeps_what_is_finished_and_the_same_call_continues(tiny: Plan, tmp_path: Path) -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, Ended):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        do(tiny, tmp_path / "cut", on_event=interrupt)
+    left, records, damaged = remaining(tiny, tmp_path / "cut")
+    assert len(records) == 1
+    assert not damaged
+    assert left
+    do(tiny, tmp_path / "cut")
+    do(tiny, tmp_path / "whole")
+    assert tables(tiny, tmp_path / "cut") == tables(tiny, tmp_path / "whole")
+
+
+def test_a_diverged_run_is_a_record_and_the_study_goes_on(tiny_text: str, tmp_path: Path) -> None:
+    text = tiny_text.replace("lr = 0.01", "lr = 1e30").replace('"adam"', '"sgd"')
+    plan = expand(parse(text, source="tiny.toml"))
+    do(plan, tmp_path)
+    left, records, _ = remaining(plan, tmp_path)
+    assert not left
+    outcomes = [record.outcome for record in records.values()]
+    assert {outcome.status for outcome in outcomes} == {"diverged"}
+    assert all(1 <= outcome.step <= 30 and outcome.reason and outcome.remedy for outcome in outcomes)
+
+
+def test_a_failed_run_is_a_record_and_is_tried_again(
+    tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from depthscope.train import numpy_loop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(numpy_loop, "fit", lambda *args, **kwargs: 1 / 0)
+        do(tiny, tmp_path)
+    _, records, _ = remaining(tiny, tmp_path)
+    assert {record.outcome.status for record in records.values()} == {"failed"}
+    assert "ZeroDivisionError" in str(next(iter(records.values())).outcome.reason)
+    do(tiny, tmp_path)
+    left, records, _ = remaining(tiny, tmp_path)
+    assert not left
+    assert {record.outcome.status for record in records.values()} == {"completed"}
