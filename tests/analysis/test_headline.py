@@ -1,0 +1,164 @@
+"""The sentence says what was measured, whichever way it went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from depthscope.analysis.findings import headline, judge
+from depthscope.study.claims import Claim, DifferenceInDifferencesClaim, LevelClaim, Select
+
+if TYPE_CHECKING:
+    from tests.analysis.conftest import MakeResults, MakeTable
+
+
+def did(metric: str = "train_accuracy", unit: str = "accuracy") -> DifferenceInDifferencesClaim:
+    def ends(arm: str) -> tuple[Select, Select]:
+        return Select(arm=arm, where={"depth": "max"}), Select(arm=arm, where={"depth": "min"})
+
+    return DifferenceInDifferencesClaim(
+        name="main",
+        text={"en": "Plain falls more than residual", "zh": "普通网络比残差网络下降得更多"},
+        part="main",
+        metric=metric,
+        unit=unit,
+        confirmatory=True,
+        kind="difference_in_differences",
+        first=ends("plain"),
+        second=ends("res"),
+        expect="at_most",
+        than=0.0,
+    )
+
+
+@pytest.fixture
+def says(make_results: MakeResults, table: MakeTable) -> Any:
+    def make(
+        plain: list[Any], residual: list[Any], *claims: Claim, metric: str = "train_accuracy", start: float = 0.5
+    ) -> tuple[str, str]:
+        seeds = len(plain)
+        values = {("plain", 8): plain, ("res", 8): residual, ("plain", 2): [start] * seeds, ("res", 2): [start] * seeds}
+        results = make_results(table(values, metric), *claims, seeds=seeds)
+        findings = judge(results)
+        return headline(results, findings, "en"), headline(results, findings, "zh")
+
+    return make
+
+
+def test_worse_and_better(says: Any) -> None:
+    english, chinese = says([0.3, 0.28, 0.26], [0.6, 0.62, 0.64], did())
+    assert english == (
+        "Going from 2 to 8 layers, the plain network lost 22.0 points of accuracy on its own training examples "
+        "[95% CI 17.0 to 27.0, 3 seeds]; the residual network gained 12.0 points [95% CI 7.0 to 17.0, 3 seeds]. "
+        "The confirmatory claim “Plain falls more than residual” is supported: difference in differences "
+        "−34.0 points [95% CI −43.9 to −24.1, 3 seeds]."
+    )
+    assert chinese == (
+        "从 2 层加深到 8 层，普通网络在自己的训练样本上的准确率下降了 22.0 个百分点 [95% CI 17.0 至 27.0，3 个种子]；"
+        "残差网络上升了 12.0 个百分点 [95% CI 7.0 至 17.0，3 个种子]。"
+        "确认性论断“普通网络比残差网络下降得更多”成立：双重差分 −34.0 个百分点 [95% CI −43.9 至 −24.1，3 个种子]。"
+    )
+
+
+def test_the_other_way_round_turns_every_word(says: Any) -> None:
+    english, chinese = says([0.6, 0.62, 0.64], [0.3, 0.28, 0.26], did())
+    assert "the plain network gained 12.0 points of accuracy" in english
+    assert "the residual network lost 22.0 points" in english
+    assert "is refuted: difference in differences 34.0 points" in english
+    assert "普通网络在自己的训练样本上的准确率上升了 12.0" in chinese
+    assert "残差网络下降了 22.0" in chinese
+    assert "不成立" in chinese
+
+
+def test_undecided_claims_nothing(says: Any) -> None:
+    english, chinese = says([0.4, 0.5, 0.6], [0.45, 0.6, 0.47], did())
+    for word in ("lost", "gained", "supported", "refuted"):
+        assert word not in english
+    assert "changed by 0.0 points of accuracy on its own training examples [95% CI −24.8 to 24.8, 3 seeds]" in english
+    assert "which may be no change" in english
+    assert "is undecided" in english
+    assert "下降了" not in chinese
+    assert "上升了" not in chinese
+    assert "不能排除没有变化" in chinese
+    assert "尚无定论" in chinese
+
+
+def test_no_spread(says: Any) -> None:
+    english, chinese = says([0.25, 0.25], [0.5, 0.5], did())
+    assert "the plain network lost 25.0 points of accuracy on its own training examples [2 seeds, all equal]" in english
+    assert "the residual network's accuracy stayed exactly the same [2 seeds, all equal]" in english
+    assert "残差网络的准确率完全没有变化 [2 个种子，数值全部相同]" in chinese
+    english, chinese = says([0.5, 0.5], [0.25, 0.25], did())
+    assert "the plain network's accuracy on its own training examples stayed exactly the same" in english
+    assert "普通网络在自己的训练样本上的准确率完全没有变化" in chinese
+
+
+def test_one_seed_has_no_verb_of_direction(says: Any) -> None:
+    english, chinese = says([0.25], [0.5], did())
+    assert "the plain network changed by −25.0 points" in english
+    assert "[1 seed, no interval], with nothing to tell chance by" in english
+    assert "lost" not in english
+    assert "无从判断是否偶然" in chinese
+
+
+def test_divergence_and_absence(says: Any) -> None:
+    english, chinese = says(["diverged"] * 3, [None] * 3, did())
+    assert "the plain network diverged in 3 of 3 deep runs; the residual network has no pair of results yet" in english
+    assert "is undecided: difference in differences not known" in english
+    assert "普通网络的 3 次深层运行中有 3 次发散；残差网络尚无成对的结果" in chinese
+    english, _ = says(["diverged", 0.3, 0.28, 0.26], [0.5] * 4, did())
+    assert "[95% CI 17.0 to 27.0, 3 seeds] (and 1 of 4 deep runs diverged)" in english
+
+
+def test_losses_rise_and_fall(says: Any) -> None:
+    english, chinese = says([1.07, 1.06, 1.02], [0.2, 0.22, 0.24], did("train_loss", "nats"), metric="train_loss")
+    assert "the plain network's loss rose by 0.550 nats on its own training examples [95% CI 0.484 to 0.616" in english
+    assert "the residual network's loss fell by 0.280 nats" in english
+    assert "普通网络在自己的训练样本上的损失上升了 0.550 nats" in chinese
+    assert "残差网络的损失下降了 0.280 nats" in chinese
+
+
+def test_without_a_confirmatory_claim_it_counts(says: Any) -> None:
+    level = LevelClaim(
+        name="level",
+        text={"en": "x"},
+        part="main",
+        metric="train_accuracy",
+        kind="level",
+        cells=(Select(arm="plain"),),
+        statistic="every_seed",
+        expect="at_least",
+        than=0.2,
+    )
+    english, chinese = says([0.3, 0.28], [0.6, 0.62], level)
+    assert english.endswith("Of 1 claims: 1 supported.")
+    assert chinese.endswith("1 条论断中：1 成立。")
+
+
+def test_corrected_claims_have_no_narrower_interval_beside_them(says: Any) -> None:
+    second = did().model_copy(update={"name": "second", "than": -10.0})
+    third = did().model_copy(update={"name": "third", "than": 0.001})
+    english, _ = says([0.4, 0.38, 0.2], [0.6, 0.62, 0.64], did(), second, third)
+    assert "98.3% CI" in english
+    assert "95% CI" not in english.split(". ")[0]
+
+
+def test_no_depth_axis_leaves_the_verdict(make_results: MakeResults) -> None:
+    level = LevelClaim(
+        name="level",
+        text={"en": "All fit"},
+        part="main",
+        metric="train_accuracy",
+        unit="accuracy",
+        confirmatory=True,
+        kind="level",
+        cells=(Select(arm="plain"),),
+        statistic="every_seed",
+        expect="at_least",
+        than=0.9,
+    )
+    results = make_results(lambda cell: {"train_accuracy": 1.0}, level, axes={}, base={"depth": 4})
+    assert headline(results, judge(results), "en") == (
+        "The confirmatory claim “All fit” is supported: 3 of 3 [95% CI 29.2% to 100.0%]."
+    )
