@@ -118,13 +118,13 @@ def tanh_of_the_wrong_side(dh: Array, h: Array, *, out: Array | None = None) -> 
     return dz
 
 
-LINEAR, NORM = layers.linear_backward, layers.batchnorm_backward
+LINEAR, NORM = layers.linear_backward, layers.batch_norm_backward
 
 
 BUGS = {
     "skip": ("skip_backward", skip_without_its_gradient, "none"),
     "weight": ("linear_backward", linear_with_a_transposed_weight, "none"),
-    "norm": ("batchnorm_backward", norm_without_its_mean_term, "batch"),
+    "norm": ("batch_norm_backward", norm_without_its_mean_term, "batch"),
 }
 
 

@@ -35,7 +35,7 @@ def linear_grads(dz: Array, h: Array, w: Array, b: Array) -> tuple[Array | None,
 
 
 def norm_grads(dy: Array, z: Array, gamma: Array, beta: Array) -> tuple[Array, ...]:
-    return tuple(layers.batchnorm_backward(dy, layers.batchnorm_forward(z, gamma, beta)[1], gamma))
+    return tuple(layers.batch_norm_backward(dy, layers.batch_norm_forward(z, gamma, beta)[1], gamma))
 
 
 Z = draw(SEEDS, OUTPUTS, EXAMPLES)
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[Callable[..., Array], Callable[..., tuple[Array | None, .
         [Z],
     ),
     "batchnorm": (
-        lambda *args: layers.batchnorm_forward(*args)[0],
+        lambda *args: layers.batch_norm_forward(*args)[0],
         norm_grads,
         [Z, draw(SEEDS, OUTPUTS), draw(SEEDS, OUTPUTS)],
     ),
@@ -106,16 +106,16 @@ def test_cross_entropy_closed_forms() -> None:
     assert layers.cross_entropy_forward(huge, 1 - y)[0][0] == 2e4
 
 
-def test_batchnorm_normalises_and_forgets_scale_and_shift() -> None:
+def test_batch_norm_normalises_and_forgets_scale_and_shift() -> None:
     one, zero = np.ones((SEEDS, OUTPUTS)), np.zeros((SEEDS, OUTPUTS))
-    y, _ = layers.batchnorm_forward(Z, one, zero, eps=0.0)
+    y, _ = layers.batch_norm_forward(Z, one, zero, eps=0.0)
     np.testing.assert_allclose(y.mean(axis=-1), 0, atol=1e-15)
     np.testing.assert_allclose(y.var(axis=-1), 1, rtol=1e-14)
-    moved, _ = layers.batchnorm_forward(3 * Z + 5, one, zero, eps=0.0)
+    moved, _ = layers.batch_norm_forward(3 * Z + 5, one, zero, eps=0.0)
     np.testing.assert_allclose(moved, y, rtol=1e-12, atol=1e-13)
     # So the gradient has no mean and no part along zhat.
-    dz = layers.batchnorm_backward(
-        draw(SEEDS, OUTPUTS, EXAMPLES), layers.batchnorm_forward(Z, one, zero, eps=0.0)[1], one
+    dz = layers.batch_norm_backward(
+        draw(SEEDS, OUTPUTS, EXAMPLES), layers.batch_norm_forward(Z, one, zero, eps=0.0)[1], one
     ).dz
     np.testing.assert_allclose(dz.sum(axis=-1), 0, atol=1e-14)
     np.testing.assert_allclose((dz * y).sum(axis=-1), 0, atol=1e-14)
@@ -123,16 +123,16 @@ def test_batchnorm_normalises_and_forgets_scale_and_shift() -> None:
 
 def test_buffers_change_nothing() -> None:
     gamma, beta, dy = draw(SEEDS, OUTPUTS), draw(SEEDS, OUTPUTS), draw(SEEDS, OUTPUTS, EXAMPLES)
-    y, cache = layers.batchnorm_forward(Z, gamma, beta)
+    y, cache = layers.batch_norm_forward(Z, gamma, beta)
     z, out = Z.copy(), np.empty_like(Z)
-    y2, cache2 = layers.batchnorm_forward(z, gamma, beta, out=out, zhat=z)
+    y2, cache2 = layers.batch_norm_forward(z, gamma, beta, out=out, zhat=z)
     assert y2 is out
     assert cache2.zhat is z
     np.testing.assert_array_equal(y, y2)
     buffers = {"dz": np.empty_like(Z), "dgamma": np.empty_like(gamma), "dbeta": np.empty_like(beta)}
     for free, held in zip(
-        layers.batchnorm_backward(dy, cache, gamma),
-        layers.batchnorm_backward(dy, cache2, gamma, **buffers),
+        layers.batch_norm_backward(dy, cache, gamma),
+        layers.batch_norm_backward(dy, cache2, gamma, **buffers),
         strict=True,
     ):
         np.testing.assert_array_equal(free, held)

@@ -136,7 +136,7 @@ def skip_backward(dh: Array, dx_branch: Array, *, out: Array | None = None) -> A
     return dx
 
 
-def batchnorm_forward(
+def batch_norm_forward(
     z_SON: Array,
     gamma_SO: Array,
     beta_SO: Array,
@@ -169,7 +169,7 @@ def batchnorm_forward(
     return y_SON, NormCache(zhat_SON, inv_std_SO)
 
 
-def batchnorm_backward(
+def batch_norm_backward(
     dy_SON: Array,
     cache: NormCache,
     gamma_SO: Array,

@@ -85,7 +85,7 @@ class Network:
         out = self._buffer(f"out.{step.name}", step.fan_out)
         if step.norm:
             z = layers.linear_forward(h, params[step.weight], None, out=self._buffer(f"z.{step.name}", step.fan_out))
-            out, self._norms[step.name] = layers.batchnorm_forward(
+            out, self._norms[step.name] = layers.batch_norm_forward(
                 z, params[step.norm_weight], params[step.norm_bias], out=out, zhat=z
             )
         else:
@@ -135,7 +135,7 @@ class Network:
             backward = layers.ACTIVATIONS[step.activation][1]
             dz = backward(dout, self.outputs[step.name], out=self._buffer("dz", step.fan_out))
         if step.norm:
-            dz = layers.batchnorm_backward(
+            dz = layers.batch_norm_backward(
                 dz,
                 self._norms[step.name],
                 params[step.norm_weight],
