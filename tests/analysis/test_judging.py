@@ -1,8 +1,8 @@
-"""Truth tables of the verdicts."""
+"""Truth tables of the verdicts on differences."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -12,9 +12,6 @@ from depthscope.study.claims import (
     DifferenceInDifferencesClaim,
     Select,
 )
-
-if TYPE_CHECKING:
-    pass
 
 Expect = Literal["at_least", "at_most"]
 Values = dict[tuple[str, int], list[Any]]

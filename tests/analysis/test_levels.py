@@ -9,6 +9,7 @@ import pytest
 from depthscope.study.claims import LevelClaim, Select, TheoryClaim
 
 Expect = Literal["at_least", "at_most"]
+Values = dict[tuple[str, int], list[Any]]
 
 
 def cell(arm: str, depth: int | str | None = None) -> Select:
