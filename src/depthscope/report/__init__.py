@@ -1,1 +1,5 @@
-"""To be filled."""
+"""What is shown: figures, the offline page, citations. Returns bytes and plain data; touches nothing."""
+
+from depthscope.report.citations import bibtex as bibtex
+from depthscope.report.citations import citations as citations
+from depthscope.report.page import render as render

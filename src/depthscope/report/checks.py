@@ -1,0 +1,104 @@
+"""The gradient check of a view as a block: a panel for each arm and depth."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+
+from depthscope.analysis.table import ResultRow, Results
+from depthscope.report import figures
+from depthscope.report.content import View, significant
+from depthscope.report.figures.gradcheck import METHOD_COLOR, CheckPoint
+from depthscope.report.shapes import Block, Legend, Panel
+from depthscope.report.strings import Words
+
+
+def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
+    """One block, or none where no run was checked."""
+    cells: dict[tuple[str, int], tuple[CheckPoint, ...]] = {}
+    zeros = 0
+    for key, rows in view.cells().items():
+        points, exact = _points(results, rows)
+        zeros += exact
+        if points:
+            cells[key] = points
+    if not cells:
+        return []
+    values = [point.value for points in cells.values() for point in points]
+    domain = (min(values) / 3, max(values) * 3)
+    labels = {each.name: each.label for each in view.series}
+    methods = {method: words(f"method.{method}") for method in METHOD_COLOR}
+    used = {point.method for points in cells.values() for point in points}
+    panels = tuple(
+        _panel(
+            view, f"{labels[arm]}, {words('layers_deep', depth=depth)}", (arm, depth), points, methods, domain, words
+        )
+        for (arm, depth), points in cells.items()
+    )
+    legend = [Legend(label=name, color=METHOD_COLOR[method]) for method, name in methods.items() if method in used]
+    legend += [Legend(label=words("worst"), color="currentColor", shape="dashed")]
+    return [
+        Block(
+            kind="gradcheck",
+            key=f"gradcheck-{view.key}",
+            heading=words("gradcheck_section"),
+            caption=words("gradcheck_caption"),
+            panels=panels,
+            legend=tuple(legend),
+            notes=(words("gradcheck_exact", count=zeros),) if zeros else (),
+        )
+    ]
+
+
+def _points(results: Results, rows: tuple[ResultRow, ...]) -> tuple[tuple[CheckPoint, ...], int]:
+    found: dict[tuple[str, float, str], list[float]] = {}
+    zeros = 0
+    for row in rows:
+        table = results.load_table(row.cell.run_id, "gradcheck") if row.record else None
+        if table is None:
+            continue
+        columns = {name: table.column(name).to_pylist() for name in ("method", "h", "tensor", "median", "worst")}
+        for method, h, tensor, middle, worst in zip(*columns.values(), strict=True):
+            if tensor or method not in METHOD_COLOR:
+                continue
+            for kind, value in (("median", middle), ("worst", worst)):
+                if value is None or not math.isfinite(value):
+                    continue
+                if value <= 0:
+                    zeros += 1
+                else:
+                    found.setdefault((method, h, kind), []).append(value)
+    points = tuple(
+        CheckPoint(method=method, h=h, kind=kind, value=significant(median(values)))
+        for (method, h, kind), values in sorted(found.items())
+    )
+    return points, zeros
+
+
+def _panel(
+    view: View,
+    title: str,
+    cell: tuple[str, int],
+    points: tuple[CheckPoint, ...],
+    methods: dict[str, str],
+    domain: tuple[float, float],
+    words: Words,
+) -> Panel:
+    arm = next(each.label for each in view.series if each.name == cell[0])
+    describe = words("gradcheck_describe", arm=arm, depth=cell[1])
+
+    def draw(*, width: int | None = None, legend: bool = False, height: int = 230) -> object:
+        return figures.gradient_check(
+            points,
+            methods=methods,
+            kinds={"median": words("median"), "worst": words("worst")},
+            x_title=words("x_h"),
+            y_title=words("y_error"),
+            describe=describe,
+            domain=domain,
+            legend=legend,
+            width=width,
+            height=height,
+        )
+
+    return Panel(key=f"gradcheck-{view.key}-{cell[0]}-{cell[1]}", title=title, describe=describe, draw=draw)

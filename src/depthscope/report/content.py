@@ -1,0 +1,213 @@
+"""From Results to what figures draw: views, arms as series, raw values by seed, curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from depthscope.analysis.table import ResultRow, Results
+from depthscope.report import palette
+from depthscope.report.figures.curves import Curve
+from depthscope.report.figures.depth import Dot
+from depthscope.report.palette import Series
+from depthscope.report.strings import Words
+
+MAX_CURVE_POINTS = 120
+"""Points a curve: more than a panel has room for, and a page stays light with many runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Runs that differ only in arm, depth and seed: a part, or a slice of one that has further axes.
+
+    Attributes:
+        key: distinguishes views; fit for HTML ids.
+        part: name of the part.
+        title: heading for readers.
+        rows: in the study's order.
+        series: the arms that have rows, in the study's order.
+    """
+
+    key: str
+    part: str
+    title: str
+    rows: tuple[ResultRow, ...]
+    series: tuple[Series, ...]
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The depths planned here, ascending."""
+        return tuple(sorted({row.spec.depth for row in self.rows}))
+
+    def cells(self) -> dict[tuple[str, int], tuple[ResultRow, ...]]:
+        """(arm, depth) -> its rows by seed."""
+        found: dict[tuple[str, int], list[ResultRow]] = {}
+        for row in self.rows:
+            found.setdefault((row.cell.arm, row.spec.depth), []).append(row)
+        return {key: tuple(sorted(rows, key=lambda row: row.cell.seed)) for key, rows in found.items()}
+
+
+def views(results: Results, words: Words) -> tuple[View, ...]:
+    """The study's parts, each cut along its axes other than depth."""
+    looks = palette.assign([(row.cell.arm, row.spec.shortcut != "none") for row in results.rows])
+    found: list[View] = []
+    for name, part in results.study.parts.items():
+        mine = [row for row in results.rows if row.cell.part == name]
+        title = words.pick(part.title, name)
+        further = [axis for axis in part.axes if axis != "depth"]
+        slices = list(dict.fromkeys(tuple(str(row.cell.axes[axis]) for axis in further) for row in mine))
+        for number, values in enumerate(slices):
+            rows = tuple(row for row in mine if tuple(str(row.cell.axes[axis]) for axis in further) == values)
+            used = {row.cell.arm for row in rows}
+            series = tuple(
+                Series(
+                    name=arm.name,
+                    label=words.pick(arm.label, arm.name),
+                    color=looks[arm.name][0],
+                    shape=looks[arm.name][1],
+                )
+                for arm in part.arms
+                if arm.name in used
+            )
+            tail = ", ".join(f"{axis} = {value}" for axis, value in zip(further, values, strict=True))
+            found.append(
+                View(
+                    key=f"{name}-{number}" if further else name,
+                    part=name,
+                    title=f"{title} ({tail})" if tail else title,
+                    rows=rows,
+                    series=unique_labels(series),
+                )
+            )
+    return tuple(found)
+
+
+def unique_labels(series: Sequence[Series]) -> tuple[Series, ...]:
+    """Arms that share a label get their names behind it, so that no two are drawn as one."""
+    labels = [each.label for each in series]
+    return tuple(
+        each
+        if labels.count(each.label) == 1
+        else Series(name=each.name, label=f"{each.label} ({each.name})", color=each.color, shape=each.shape)
+        for each in series
+    )
+
+
+def dots(view: View, metric: str) -> tuple[Dot, ...]:
+    """The metric of every run that has a finite one."""
+    return tuple(
+        Dot(series=row.cell.arm, depth=row.spec.depth, seed=row.cell.seed, value=value)
+        for row in view.rows
+        if (value := row.value(metric)) is not None and math.isfinite(value)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmCurves:
+    """The curves of one arm, and whether x counts epochs (else steps)."""
+
+    series: Series
+    curves: tuple[Curve, ...]
+    in_epochs: bool
+
+
+def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, ...]:
+    """Running figures of training by arm; arms without any are left out.
+
+    The line that stands for a cell is the mean over its seeds at the steps that all of them have.
+    """
+    found = []
+    cells = view.cells()
+    in_epochs = all(row.spec.epochs is not None for row in view.rows)
+    for series in view.series:
+        curves: list[Curve] = []
+        for (arm, depth), rows in cells.items():
+            if arm != series.name:
+                continue
+            by_seed = {row.cell.seed: curve for row in rows if (curve := _running(results, row, quantity))}
+            if not by_seed or max(len(curve) for curve in by_seed.values()) < 2:
+                continue
+            scale = _steps_to_x(rows, in_epochs)
+            for seed, curve in by_seed.items():
+                curves.append(_curve(depth, seed, curve, scale))
+            shared = sorted(set.intersection(*(set(curve) for curve in by_seed.values())))
+            mean = {step: float(np.mean([curve[step] for curve in by_seed.values()])) for step in shared}
+            if len(mean) > 1:
+                curves.append(_curve(depth, None, mean, scale))
+        if curves:
+            found.append(ArmCurves(series=series, curves=tuple(curves), in_epochs=in_epochs))
+    return tuple(found)
+
+
+def curve_domain(panels: Iterable[ArmCurves], *, log: bool) -> tuple[float, float]:
+    """The y range that all panels share."""
+    values = [value for panel in panels for curve in panel.curves for value in curve.y]
+    low, high = min(values), max(values)
+    if log:
+        return low / 1.2, high * 1.2
+    room = 0.05 * (high - low) or 0.05
+    return low - room, high + room
+
+
+def spans_decades(panels: Iterable[ArmCurves]) -> bool:
+    """Whether a linear axis would hide the small values."""
+    values = [value for panel in panels for curve in panel.curves for value in curve.y]
+    return min(values) > 0 and max(values) / min(values) > 50
+
+
+def _running(results: Results, row: ResultRow, quantity: str) -> dict[int, float]:
+    if row.record is None:
+        return {}
+    table = results.load_table(row.cell.run_id, "metrics")
+    if table is None:
+        return {}
+    columns = (table.column(name).to_pylist() for name in ("step", "split", "quantity", "value"))
+    return {
+        step: value
+        for step, split, what, value in zip(*columns, strict=True)
+        if split == "train_running" and what == quantity and value is not None and math.isfinite(value)
+    }
+
+
+def _steps_to_x(rows: Sequence[ResultRow], in_epochs: bool) -> float:
+    # A run of E epochs that completed without stopping early took `step` updates: step / E is one epoch.
+    if not in_epochs:
+        return 1.0
+    for row in rows:
+        record = row.record
+        if record and record.outcome.status == "completed" and not record.outcome.stopped_early and row.spec.epochs:
+            return row.spec.epochs / record.outcome.step if record.outcome.step else 1.0
+    return 1.0
+
+
+def _curve(depth: int, seed: int | None, values: dict[int, float], scale: float) -> Curve:
+    steps = sorted(values)
+    if len(steps) > MAX_CURVE_POINTS:
+        picked = np.unique(np.linspace(0, len(steps) - 1, MAX_CURVE_POINTS).round().astype(int))
+        steps = [steps[index] for index in picked]
+    return Curve(
+        depth=depth,
+        seed=seed,
+        x=tuple(round(step * scale, 4) for step in steps),
+        y=tuple(significant(values[step]) for step in steps),
+    )
+
+
+def significant(value: float, digits: int = 5) -> float:
+    """Rounded for drawing: finer than a pixel, and half the bytes."""
+    return float(f"{value:.{digits - 1}e}")
+
+
+def by_status(results: Results) -> list[tuple[str, list[ResultRow]]]:
+    """Runs that did not complete: (status, rows), missing ones last."""
+
+    def status(row: ResultRow) -> str:
+        return row.record.outcome.status if row.record else "missing"
+
+    order = {"diverged": 0, "failed": 1, "missing": 2}
+    rows = sorted((row for row in results.rows if status(row) in order), key=lambda row: order[status(row)])
+    return [(name, list(group)) for name, group in groupby(rows, key=status)]

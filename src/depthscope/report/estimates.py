@@ -1,0 +1,38 @@
+"""The estimates that a page shows beside raw values: `analysis.summarise`, found by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from depthscope.analysis.summarise import METRICS, CellSummary, summarise
+from depthscope.analysis.table import Results
+from depthscope.record.schema import SUMMARY
+from depthscope.report.content import View
+from depthscope.report.figures.depth import Mark
+
+
+class Estimates:
+    """A summary for each cell of a study."""
+
+    def __init__(self, results: Results) -> None:
+        metrics = tuple(dict.fromkeys([*METRICS, *SUMMARY]))
+        self._by_cell = {_key(each.part, each.arm, each.axes): each for each in summarise(results, metrics)}
+
+    def cell(self, view: View, arm: str, depth: int) -> CellSummary:
+        """The summary of one arm at one depth of a view."""
+        row = view.cells()[arm, depth][0]
+        return self._by_cell[_key(view.part, arm, row.cell.axes)]
+
+    def marks(self, view: View, metric: str) -> tuple[Mark, ...]:
+        """The estimate of every cell of a view that has one, by depth."""
+        found = []
+        for arm, depth in view.cells():
+            made = self.cell(view, arm, depth).estimates.get(metric)
+            if made is not None and made.value is not None:
+                found.append(Mark(series=arm, depth=depth, value=made.value, low=made.low, high=made.high, n=made.n))
+        return tuple(sorted(found, key=lambda mark: mark.depth))
+
+
+def _key(part: str, arm: str, axes: Mapping[str, Any]) -> tuple[str, str, str]:
+    return part, arm, repr(sorted(axes.items()))

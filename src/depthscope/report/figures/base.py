@@ -1,0 +1,145 @@
+"""What all figures share: the look, the colour scale, the checks at the door."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from depthscope.report.palette import INK, MUTED, RULE, Series
+
+Look = dict[str, Any]
+"""A Vega-Lite specification as plain data."""
+
+FONT = (
+    'Inter, "Helvetica Neue", Helvetica, "Liberation Sans", Arial, "PingFang SC", "Hiragino Sans GB", '
+    '"Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", "WenQuanYi Micro Hei", sans-serif'
+)
+
+
+def configure(*, background: str | None = None) -> Look:
+    """The Vega-Lite config of every figure, on light paper; the page swaps the colours for dark."""
+    axis = {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "gridColor": RULE,
+        "domainColor": RULE,
+        "tickColor": RULE,
+        "labelPadding": 6,
+        "titlePadding": 8,
+        "labelOverlap": True,
+    }
+    return {
+        "background": background,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisX": {"grid": False, "tickSize": 4},
+        "axisY": {"domain": False, "ticks": False, "tickCount": 5},
+        "axisYQuantitative": {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": 0, "titleY": -12},
+        "legend": {
+            "orient": "top",
+            "title": None,
+            "labelFontSize": 13,
+            "labelColor": INK,
+            "labelLimit": 400,
+            "symbolSize": 90,
+            "columnPadding": 22,
+            "offset": 14,
+        },
+        "title": {
+            "anchor": "start",
+            "fontSize": 17,
+            "fontWeight": 600,
+            "color": INK,
+            "subtitleColor": MUTED,
+            "subtitleFontSize": 13,
+            "subtitlePadding": 5,
+            "offset": 16,
+        },
+        "text": {"color": INK, "fontSize": 12},
+    }
+
+
+def color_by_series(series: Sequence[Series], *, legend: bool) -> alt.Color:
+    """Colour by arm, over exactly these arms and in this order."""
+    return alt.Color(
+        "series:N",
+        scale=alt.Scale(domain=[each.label for each in series], range=[each.color for each in series]),
+        legend=alt.Legend(symbolType="circle") if legend else None,
+    )
+
+
+def shape_by_series(series: Sequence[Series], *, legend: bool) -> alt.Shape:
+    """Shape by arm, so that colour is never the only sign."""
+    return alt.Shape(
+        "series:N",
+        scale=alt.Scale(domain=[each.label for each in series], range=[each.shape for each in series]),
+        legend=alt.Legend() if legend else None,
+    )
+
+
+def labels_of(series: Sequence[Series]) -> dict[str, str]:
+    """name -> label; two arms under one label would be drawn as one, so that is refused."""
+    labels = {each.name: each.label for each in series}
+    if len(set(labels.values())) != len(series):
+        raise ValueError(f"figure: arms need different names and labels, got {[each.label for each in series]}.")
+    return labels
+
+
+def known_series(names: Iterable[str], series: Sequence[Series]) -> None:
+    """Refuse a value of an arm that the figure was not told of."""
+    unknown = sorted(set(names) - {each.name for each in series})
+    if unknown:
+        raise ValueError(f"figure: no series for the arms {unknown}; given: {[each.name for each in series]}.")
+
+
+def finite(what: str, values: Iterable[float | None]) -> list[float]:
+    """The values as a list, refused where one is not a finite number or none is there."""
+    found = list(values)
+    bad = [value for value in found if value is None or not math.isfinite(value)]
+    if bad or not found:
+        raise ValueError(f"figure: {what} needs finite numbers, got {bad[0] if bad else 'none at all'}.")
+    return [value for value in found if value is not None]
+
+
+class Tables:
+    """The rows that a figure draws, kept beside the chart while it is put together.
+
+    Altair copies and checks every row at each step of building a chart, which takes seconds for the
+    layers of a study. So charts name their tables, and `sized` puts the rows in at the end.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {}
+
+    def add(self, items: Iterable[Mapping[str, Any]]) -> Any:
+        """Keep some rows and return what stands for them in a chart."""
+        rows = [dict(item) for item in items]
+        name = f"rows-{len(self.rows)}"
+        self.rows[name] = rows
+        return alt.NamedData(name=name)
+
+
+def sized(chart: Any, tables: Tables, *, width: int | None, height: int, describe: str) -> Any:
+    """The chart with its rows, at a fixed width or as wide as the element that it is drawn in."""
+    done = chart.properties(
+        width="container" if width is None else width,
+        height=height,
+        description=describe,
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+    )
+    done.datasets = tables.rows
+    return done
+
+
+def value_axis(title: str, *, percent: bool = False, log: bool = False) -> alt.Axis:
+    """A y axis whose title stands above it, read without turning the head."""
+    if log:
+        return alt.Axis(title=title, format=".0e", tickCount=6)
+    return alt.Axis(title=title, format=".0%") if percent else alt.Axis(title=title)

@@ -1,0 +1,100 @@
+"""Training curves: thin lines for seeds, a strong one for their mean, a shade for each depth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from depthscope.report.figures import base
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One line. `seed` is None for the line that stands for all seeds."""
+
+    depth: int
+    seed: int | None
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+def training_curves(
+    curves: Sequence[Curve],
+    shades: Mapping[int, str],
+    *,
+    x_title: str,
+    y_title: str,
+    describe: str,
+    words: Mapping[str, str],
+    domain: tuple[float, float],
+    percent: bool = False,
+    log: bool = False,
+    legend: bool = False,
+    width: int | None = None,
+    height: int = 230,
+) -> Any:
+    """One arm's curves.
+
+    Args:
+        curves: lines of the seeds and of their mean.
+        shades: a colour for each depth, from faint (shallow) to full (deep).
+        domain: of y, the same for the panels that stand side by side.
+
+    The other arguments are those of `against_depth`.
+    """
+    base.finite("training_curves", [value for each in curves for value in each.y])
+    missing = sorted({each.depth for each in curves} - set(shades))
+    if missing:
+        raise ValueError(f"figure: no shade for the depths {missing}.")
+    tables = base.Tables()
+    depths = sorted(shades)
+    scale = alt.Scale(domain=[str(depth) for depth in depths], range=[shades[depth] for depth in depths])
+    color = alt.Color(
+        "depth:N", scale=scale, legend=alt.Legend(title=words["depth"], symbolType="stroke") if legend else None
+    )
+    x = alt.X("x:Q", axis=alt.Axis(title=x_title, tickCount=5), scale=alt.Scale(nice=False, zero=False))
+    y = alt.Y(
+        "y:Q",
+        scale=alt.Scale(domain=list(domain), type="log" if log else "linear", nice=False, clamp=True),
+        axis=base.value_axis(y_title, percent=percent)
+        if not log
+        else alt.Axis(title=y_title, format="~g", tickCount=5),
+    )
+
+    def rows(seeds: bool) -> Any:
+        return tables.add(
+            {"depth": str(each.depth), "seed": each.seed, "x": at, "y": value}
+            for each in curves
+            if (each.seed is not None) == seeds
+            for at, value in zip(each.x, each.y, strict=True)
+        )
+
+    def end(each: Curve) -> dict[str, Any]:
+        return {"depth": str(each.depth), "x": each.x[-1], "y": each.y[-1]}
+
+    told = [
+        alt.Tooltip("depth:N", title=words["depth"]),
+        alt.Tooltip("x:Q", title=x_title, format="~g"),
+        alt.Tooltip("y:Q", title=y_title, format=".2%" if percent else ".4f"),
+    ]
+    thin = (
+        alt.Chart(rows(seeds=True))
+        .mark_line(strokeWidth=1, opacity=0.4, clip=True)
+        .encode(x=x, y=y, color=color, detail=alt.Detail("seed:N"))
+    )
+    means_of = rows(seeds=False)
+    strong = alt.Chart(means_of).mark_line(strokeWidth=2.5, clip=True).encode(x=x, y=y, color=color)
+    hits = alt.Chart(means_of).mark_point(size=160, opacity=0, filled=True).encode(x=x, y=y, tooltip=told)
+    layers = [thin, strong, hits]
+    means = [each for each in curves if each.seed is None]
+    if 1 < len(depths) <= 3 and means:
+        tag = (
+            alt.Chart(tables.add(end(each) for each in means))
+            .mark_text(align="left", dx=5, fontWeight=600, fontSize=12)
+            .encode(x=x, y=y, text="depth:N", color=color)
+        )
+        layers.append(tag)
+    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)

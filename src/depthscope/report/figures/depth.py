@@ -1,0 +1,155 @@
+"""A final figure against depth: every seed a dot, a line through each arm's estimates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from depthscope.report.figures import base
+from depthscope.report.palette import Series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dot:
+    """One run: the value of one seed."""
+
+    series: str
+    depth: int
+    seed: int
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """An arm's finished estimate at one depth; no `low` and `high` where there is no interval."""
+
+    series: str
+    depth: int
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+def against_depth(
+    dots: Sequence[Dot],
+    marks: Sequence[Mark],
+    series: Sequence[Series],
+    *,
+    x_title: str,
+    y_title: str,
+    describe: str,
+    words: Mapping[str, str],
+    percent: bool = False,
+    legend: bool = False,
+    width: int | None = None,
+    height: int = 300,
+) -> Any:
+    """Depth on a log axis, the value on a linear one.
+
+    Dots and whiskers stand beside one another, arm by arm and seed by seed, in a fixed order; only
+    the place along x moves for that, never a value, and tooltips tell the depth itself.
+
+    Args:
+        dots: raw values.
+        marks: estimates, drawn as a line with whiskers.
+        series: arms in order of drawing.
+        x_title: title of the depth axis.
+        y_title: title of the value axis.
+        describe: what a reader who cannot see the figure is told.
+        words: tooltip titles for `seed`, `depth`, `interval`, `estimate`.
+        percent: whether values are shares of one.
+        legend: a legend in the figure; pages draw their own.
+        width: pixels; None fills the container.
+        height: pixels of the plot.
+    """
+    base.finite("against_depth", [each.value for each in dots])
+    base.known_series([each.series for each in (*dots, *marks)], series)
+    tables = base.Tables()
+    labels = base.labels_of(series)
+    depths = sorted({each.depth for each in (*dots, *marks)})
+    span = math.log(depths[-1] / depths[0]) or 1.0
+    gap = min([span / 4, *(math.log(b / a) for a, b in zip(depths, depths[1:], strict=False))])
+    seeds = sorted({each.seed for each in dots})
+    step = gap * 0.5 / max(len(series), 2)
+
+    def place(name: str, depth: int, seed: int | None = None) -> float:
+        index = [each.name for each in series].index(name)
+        shift = step * (index - (len(series) - 1) / 2)
+        if seed is not None and len(seeds) > 1:
+            shift += 0.55 * step * (seeds.index(seed) / (len(seeds) - 1) - 0.5)
+        return depth * math.exp(shift)
+
+    number = ".2%" if percent else ".4f"
+    x = alt.X(
+        "place:Q",
+        scale=alt.Scale(type="log", domain=[depths[0] * math.exp(-gap * 0.45), depths[-1] * math.exp(gap * 0.45)]),
+        axis=alt.Axis(title=x_title, values=depths, format="d", labelOverlap=False),
+    )
+    y = alt.Y(
+        "value:Q", scale=alt.Scale(zero=False, nice=True, padding=8), axis=base.value_axis(y_title, percent=percent)
+    )
+    dot_rows = [
+        {
+            "series": labels[each.series],
+            "depth": each.depth,
+            "seed": each.seed,
+            "value": each.value,
+            "place": place(each.series, each.depth, each.seed),
+        }
+        for each in dots
+    ]
+    mark_rows = [
+        {
+            "series": labels[each.series],
+            "depth": each.depth,
+            "value": each.value,
+            "low": each.low,
+            "high": each.high,
+            "n": each.n,
+            "place": place(each.series, each.depth),
+        }
+        for each in marks
+    ]
+    color = base.color_by_series(series, legend=legend)
+    shape = base.shape_by_series(series, legend=False)
+    told = [
+        alt.Tooltip("series:N", title=" "),
+        alt.Tooltip("depth:Q", title=words["depth"]),
+        alt.Tooltip("value:Q", title=words["estimate"], format=number),
+        alt.Tooltip("low:Q", title=words["low"], format=number),
+        alt.Tooltip("high:Q", title=words["high"], format=number),
+        alt.Tooltip("n:Q", title="n"),
+    ]
+    estimates = alt.Chart(tables.add(mark_rows))
+    line = estimates.mark_line(strokeWidth=2.5, strokeCap="round").encode(x=x, y=y, color=color)
+    whisker = (
+        estimates.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        .mark_rule(strokeWidth=2.5, opacity=0.45, strokeCap="round")
+        .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color, tooltip=told)
+    )
+    point = estimates.mark_point(filled=True, size=95, opacity=1).encode(
+        x=x, y=y, color=color, shape=shape, tooltip=told
+    )
+    dot = (
+        alt.Chart(tables.add(dot_rows))
+        .mark_point(filled=True, size=30, opacity=0.55)
+        .encode(
+            x=x,
+            y=y,
+            color=color,
+            shape=shape,
+            tooltip=[
+                alt.Tooltip("series:N", title=" "),
+                alt.Tooltip("depth:Q", title=words["depth"]),
+                alt.Tooltip("seed:Q", title=words["seed"]),
+                alt.Tooltip("value:Q", title=y_title, format=number),
+            ],
+        )
+    )
+    layers = [whisker, line, dot, point] if marks else [dot]
+    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)

@@ -1,0 +1,138 @@
+"""Which figures a study has: blocks of panels, drawn by the page and by the export alike."""
+
+from __future__ import annotations
+
+from depthscope.analysis.table import Results
+from depthscope.report import content, figures
+from depthscope.report.checks import gradcheck_blocks
+from depthscope.report.content import View
+from depthscope.report.estimates import Estimates
+from depthscope.report.palette import ramp
+from depthscope.report.profiles import profile_blocks
+from depthscope.report.shapes import Block, Panel, legend_of
+from depthscope.report.strings import Words
+
+HERO_METRICS = ("train_accuracy", "train_accuracy_running", "test_accuracy", "train_loss", "train_loss_running")
+DEPTH_METRICS = ("train_accuracy", "test_accuracy", "train_loss", "test_loss")
+
+
+def hero(results: Results, estimates: Estimates, words: Words) -> Block | None:
+    """The study's main figure: the first metric against depth in the first part that varies depth."""
+    for view in content.views(results, words):
+        for metric in HERO_METRICS:
+            panel = _depth_panel(view, metric, estimates, words, height=360)
+            if panel:
+                return _depth_block(view, (panel,), words, key=f"hero-{view.key}")
+    return None
+
+
+def blocks(
+    results: Results, view: View, estimates: Estimates, words: Words, *, without: str | None = None
+) -> list[Block]:
+    """The blocks of one view, those alone for which there are data.
+
+    Args:
+        results: the study's.
+        view: of those results.
+        estimates: of those results.
+        words: language.
+        without: key of a panel that the page already shows.
+    """
+    panels = [panel for metric in DEPTH_METRICS if (panel := _depth_panel(view, metric, estimates, words))]
+    panels = [panel for panel in panels if panel.key != without]
+    found = [_depth_block(view, tuple(panels), words, key=f"depth-{view.key}")] if panels else []
+    found += _curve_blocks(results, view, words)
+    found += profile_blocks(results, view, words)
+    found += gradcheck_blocks(results, view, words)
+    return found
+
+
+def _depth_panel(view: View, metric: str, estimates: Estimates, words: Words, *, height: int = 240) -> Panel | None:
+    dots = content.dots(view, metric)
+    depths = sorted({dot.depth for dot in dots})
+    if len(depths) < 2:
+        return None
+    title = words.metric(metric)
+    describe = words(
+        "depth_describe",
+        metric=title,
+        depths=", ".join(map(str, depths)),
+        arms=", ".join(each.label for each in view.series),
+    )
+    made = estimates.marks(view, metric)
+
+    def draw(*, width: int | None = None, legend: bool = False, height: int = height) -> object:
+        return figures.against_depth(
+            dots,
+            made,
+            view.series,
+            x_title=words("x_depth"),
+            y_title=title,
+            describe=describe,
+            words={key: words(key) for key in ("depth", "seed", "estimate", "low", "high")},
+            percent="accuracy" in metric,
+            legend=legend,
+            width=width,
+            height=height,
+        )
+
+    return Panel(key=f"{view.key}-{metric}", title="", describe=describe, draw=draw)
+
+
+def _depth_block(view: View, panels: tuple[Panel, ...], words: Words, *, key: str) -> Block:
+    return Block(
+        kind="depth",
+        key=key,
+        heading=words("depth_section"),
+        caption=words("depth_caption", depths=", ".join(map(str, view.depths))),
+        panels=panels,
+        legend=legend_of(view.series),
+    )
+
+
+def _curve_blocks(results: Results, view: View, words: Words) -> list[Block]:
+    for quantity in ("loss", "accuracy"):
+        arms = content.arm_curves(results, view, quantity)
+        if arms:
+            panels = tuple(_curve_panel(view, each, arms, quantity, words) for each in arms)
+            caption = words("curves_caption", what=words(quantity))
+            return [
+                Block(
+                    kind="curves",
+                    key=f"curves-{view.key}",
+                    heading=words("curves_section"),
+                    caption=caption,
+                    panels=panels,
+                )
+            ]
+    return []
+
+
+def _curve_panel(
+    view: View, arm: content.ArmCurves, arms: tuple[content.ArmCurves, ...], quantity: str, words: Words
+) -> Panel:
+    log = quantity == "loss" and content.spans_decades(arms)
+    domain = content.curve_domain(arms, log=log)
+    depths = view.depths
+    shades, dark = ramp(arm.series.color, len(depths))
+    describe = words("curves_describe", what=words(quantity), arm=arm.series.label, depths=", ".join(map(str, depths)))
+
+    def draw(*, width: int | None = None, legend: bool = False, height: int = 230) -> object:
+        return figures.training_curves(
+            arm.curves,
+            dict(zip(depths, shades, strict=True)),
+            x_title=words("epoch" if arm.in_epochs else "step"),
+            y_title=words("loss_nats" if quantity == "loss" else "accuracy"),
+            describe=describe,
+            words={"depth": words("depth")},
+            domain=domain,
+            percent=quantity == "accuracy",
+            log=log,
+            legend=legend or len(depths) > 3,
+            width=width,
+            height=height,
+        )
+
+    return Panel(
+        key=f"curves-{view.key}-{arm.series.name}", title=arm.series.label, describe=describe, draw=draw, dark=dark
+    )

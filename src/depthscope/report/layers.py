@@ -1,0 +1,132 @@
+"""The layers of many runs, reduced to what a page can carry: the seeds' median and range by step and layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from depthscope.analysis.table import ResultRow, Results
+from depthscope.report.content import View, significant
+from depthscope.report.figures.profile import LayerValue
+
+MAX_STEPS = 20
+"""Steps a page shows. The powers of two and the last stay; epoch ends in between are thinned."""
+
+ORDER = ("dh_norm", "h_norm", "dw_norm", "dw_ratio", "f_over_x", "w_norm")
+MEANS = ("dh_mean_abs", "h_mean_abs")
+LAST = -1
+"""Stands for the last step of each run, which differs where runs stop early."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthProfile:
+    """What one network depth has to show.
+
+    Attributes:
+        steps: those kept, ascending; `LAST` at the end.
+        total_steps: how many were logged.
+        left_out: values that a log axis cannot show.
+    """
+
+    depth: int
+    values: tuple[LayerValue, ...]
+    quantities: tuple[str, ...]
+    steps: tuple[int, ...]
+    last_step: int | None
+    total_steps: int
+    left_out: int
+
+
+def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
+    """A profile a depth, for the depths where any run logged its layers. All share one list of steps."""
+    tables = {
+        row.cell.run_id: table
+        for row in view.rows
+        if row.record is not None and (table := results.load_table(row.cell.run_id, "layers")) is not None
+        if table.num_rows
+    }
+    if not tables:
+        return ()
+    logged = sorted({step for table in tables.values() for step in table.column("step").unique().to_pylist()})
+    lasts = {max(table.column("step").unique().to_pylist()) for table in tables.values()}
+    last_step = lasts.pop() if len(lasts) == 1 else None
+    steps = _kept(logged, last_step)
+    found = []
+    for depth in view.depths:
+        values: list[LayerValue] = []
+        left_out = 0
+        for (arm, cell_depth), rows in view.cells().items():
+            if cell_depth == depth:
+                some, omitted = _cell(arm, rows, tables, steps)
+                values += some
+                left_out += omitted
+        if values:
+            present = {each.quantity for each in values}
+            wanted = ORDER if present & set(ORDER) else MEANS
+            found.append(
+                DepthProfile(
+                    depth=depth,
+                    values=tuple(each for each in values if each.quantity in wanted),
+                    quantities=tuple(each for each in wanted if each in present),
+                    steps=steps,
+                    last_step=last_step,
+                    total_steps=len(logged),
+                    left_out=left_out,
+                )
+            )
+    return tuple(found)
+
+
+def _kept(logged: Sequence[int], last_step: int | None) -> tuple[int, ...]:
+    inner = [step for step in logged if step != last_step]
+    if len(inner) >= MAX_STEPS:
+        powers = [step for step in inner if step == 0 or step & (step - 1) == 0]
+        others = [step for step in inner if step not in powers]
+        room = max(MAX_STEPS - 1 - len(powers), 0)
+        picked = np.unique(np.linspace(0, len(others) - 1, room).round().astype(int)) if room and others else []
+        inner = sorted([*powers, *(others[index] for index in picked)])
+    # A measurement without training has one step; it is step 0, and "last" would say it twice.
+    return (*inner, LAST) if inner or last_step != 0 else (0,)
+
+
+def _cell(
+    arm: str, rows: Sequence[ResultRow], tables: dict[str, pa.Table], steps: Sequence[int]
+) -> tuple[list[LayerValue], int]:
+    seen: dict[tuple[int, str, int], list[float]] = {}
+    names: dict[int, str] = {}
+    left_out = 0
+    place = {step: index for index, step in enumerate(steps)}
+    for row in rows:
+        table = tables.get(row.cell.run_id)
+        if table is None:
+            continue
+        columns = {name: table.column(name).to_pylist() for name in ("step", "layer", "name", "quantity", "value")}
+        last = max(columns["step"])
+        for step, layer, name, quantity, value in zip(*columns.values(), strict=True):
+            names[layer] = name
+            places = [place[step]] if step in place else []
+            places += [place[LAST]] if step == last and LAST in place and place[LAST] not in places else []
+            if value is None or not math.isfinite(value) or value <= 0:
+                left_out += bool(places)
+                continue
+            for at in places:
+                seen.setdefault((at, quantity, layer), []).append(value)
+    values = [
+        LayerValue(
+            series=arm,
+            at=at,
+            quantity=quantity,
+            layer=layer,
+            name=names[layer],
+            value=significant(median(found), 4),
+            low=significant(min(found), 4),
+            high=significant(max(found), 4),
+        )
+        for (at, quantity, layer), found in sorted(seen.items())
+    ]
+    return values, left_out

@@ -1,0 +1,134 @@
+"""The layer profiles of a view as a block: a panel a depth, with the choice of quantity and step."""
+
+from __future__ import annotations
+
+from depthscope.analysis.expected import gradient_profile
+from depthscope.analysis.table import Results
+from depthscope.report import figures
+from depthscope.report.content import View, significant
+from depthscope.report.figures.profile import TheoryPoint, domains_of
+from depthscope.report.layers import LAST, DepthProfile, depth_profiles
+from depthscope.report.shapes import Block, Controls, Panel, legend_of
+from depthscope.report.strings import Words
+
+SIDE_BY_SIDE = 2
+"""Depths shown at once; with more, the reader chooses one."""
+
+
+def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
+    """One block with all depths, or none where no run logged its layers."""
+    profiles = depth_profiles(results, view)
+    if not profiles:
+        return []
+    quantities = {key: words(f"quantity.{key}") for profile in profiles for key in profile.quantities}
+    steps = step_names(profiles[0], words)
+    domains = domains_of([value for profile in profiles for value in profile.values])
+    panels, theories = [], 0
+    for profile in profiles:
+        theory = _theory(view, profile)
+        theories += bool(theory)
+        panels.append(_panel(view, profile, quantities, steps, domains, theory, words))
+    notes = [words("profile_theory")] if theories else []
+    omitted = sum(profile.left_out for profile in profiles)
+    if omitted:
+        notes.append(words("profile_left_out", count=omitted))
+    total = profiles[0].total_steps
+    kept = len(profiles[0].steps)
+    if kept < total:
+        notes.append(words("profile_thinned", count=kept, total=total))
+    one_at_a_time = len(panels) > SIDE_BY_SIDE
+    if one_at_a_time:
+        panels.reverse()  # the deepest first: it has the most to show
+    choice = tuple((panel.key, panel.title) for panel in panels) if one_at_a_time else ()
+    return [
+        Block(
+            kind="profile",
+            key=f"profile-{view.key}",
+            heading=words("profile_section"),
+            caption=words("profile_caption"),
+            panels=tuple(panels),
+            legend=legend_of(view.series),
+            controls=Controls(quantities=tuple(quantities.items()), steps=steps, at=0, depths=choice),
+            notes=tuple(notes),
+        )
+    ]
+
+
+def step_names(profile: DepthProfile, words: Words) -> tuple[str, ...]:
+    """What the step selector shows: numbers, and `last` with its number where all runs share it."""
+    last = words("step_last")
+    if profile.last_step is not None:
+        last = f"{profile.last_step} ({last})"
+    return tuple(last if step == LAST else str(step) for step in profile.steps)
+
+
+def _panel(
+    view: View,
+    profile: DepthProfile,
+    quantities: dict[str, str],
+    steps: tuple[str, ...],
+    domains: dict[str, tuple[float, float]],
+    theory: tuple[TheoryPoint, ...],
+    words: Words,
+) -> Panel:
+    first = next(iter(quantities))
+    title = words("layers_deep", depth=profile.depth)
+    describe = words(
+        "profile_describe",
+        quantity=", ".join(quantities[key] for key in profile.quantities),
+        depth=profile.depth,
+        arms=", ".join(each.label for each in view.series),
+    )
+
+    def draw(
+        *,
+        width: int | None = None,
+        legend: bool = False,
+        height: int = 330,
+        at: int = 0,
+        quantity: str = first,
+        y_title: str | None = None,
+    ) -> object:
+        return figures.layer_profile(
+            profile.values,
+            view.series,
+            quantities=quantities,
+            steps=steps,
+            quantity=quantity,
+            at=at,
+            x_title=words("x_layer"),
+            describe=describe,
+            words={key: words(key) for key in ("layer", "position", "median", "lowest", "highest", "theory")},
+            theory=theory,
+            domains=domains,
+            y_title=y_title,
+            legend=legend,
+            width=width,
+            height=height,
+        )
+
+    return Panel(key=f"profile-{view.key}-{profile.depth}", title=title, describe=describe, draw=draw)
+
+
+def _theory(view: View, profile: DepthProfile) -> tuple[TheoryPoint, ...]:
+    """The closed form where there is one, anchored at the measured value at the output end."""
+    points: list[TheoryPoint] = []
+    for (arm, depth), rows in view.cells().items():
+        shape = gradient_profile(rows[0].spec) if depth == profile.depth else None
+        if shape is None or profile.steps[0] != 0:
+            continue
+        end = len(shape) - 1
+        anchor = next(
+            (
+                value.value
+                for value in profile.values
+                if (value.series, value.at, value.quantity, value.layer) == (arm, 0, "dh_norm", end)
+            ),
+            None,
+        )
+        if anchor is not None:
+            points += [
+                TheoryPoint(series=arm, quantity="dh_norm", layer=layer, value=significant(anchor * factor))
+                for layer, factor in enumerate(shape)
+            ]
+    return tuple(points)

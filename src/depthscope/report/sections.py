@@ -1,0 +1,177 @@
+"""The parts of the page that are words and numbers: facts, the table of arms, diagnosis, failures, provenance."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from depthscope.analysis.diagnosis import diagnose
+from depthscope.analysis.table import ResultRow, Results
+from depthscope.report import content
+from depthscope.report.content import View
+from depthscope.report.estimates import Estimates
+from depthscope.report.numbers import duration, interval, number
+from depthscope.report.palette import Series
+from depthscope.report.strings import Lang, Words
+
+TABLE_METRICS = (
+    "train_accuracy",
+    "test_accuracy",
+    "train_loss",
+    "test_loss",
+    "train_accuracy_running",
+    "train_loss_running",
+    "dh_factor_first",
+    "dh_factor_last",
+    "gradcheck_complex_median",
+    "gradcheck_central_median",
+    "gradcheck_five_point_median",
+)
+_INSTEAD = {"train_accuracy_running": "train_accuracy", "train_loss_running": "train_loss"}
+"""Running averages are shown where the clean figure is not there."""
+
+
+def facts(results: Results, words: Words) -> list[str]:
+    """The line above the title: size, runs, seeds."""
+    done = sum(row.record is not None for row in results.rows)
+    found = [words("size", size=results.study.size)] if results.study.size else []
+    found.append(words("runs_count", done=done, total=len(results.rows)))
+    counts = {len(results.study.seeds_of(part)) for part in results.study.parts.values()}
+    if len(counts) == 1:
+        found.append(words("seeds_count", n=counts.pop()))
+    return found
+
+
+def partial(results: Results, words: Words) -> str:
+    """What to say of missing runs; empty where none is."""
+    missing = sum(row.record is None for row in results.rows)
+    return words("partial", missing=missing, total=len(results.rows)) if missing else ""
+
+
+def sentences(text: str, lang: Lang) -> list[str]:
+    """A text cut after its full stops (a stop inside a number is none)."""
+    cut = re.split(r"(?<=。)" if lang == "zh" else r"(?<=[.!?])\s+(?=[A-Z0-9“])", text)
+    return [each for each in (piece.strip() for piece in cut) if each]
+
+
+def part(results: Results, view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
+    """Title, table and notes of one view."""
+    arms = {arm.name: arm for arm in results.study.parts[view.part].arms}
+    notes = [
+        {"symbol": symbol(series), "label": series.label, "text": words.pick(arms[series.name].note)}
+        for series in view.series
+        if arms[series.name].note
+    ]
+    return {"title": view.title, "table": _table(view, estimates, words), "notes": notes}
+
+
+def symbol(series: Series) -> dict[str, str]:
+    """An arm's sign, for the template."""
+    return {"shape": series.shape, "css": f"var(--c{series.color[1:]})"}
+
+
+def _table(view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
+    cells = {key: estimates.cell(view, *key) for key in view.cells()}
+    present = {metric for cell in cells.values() for metric in cell.estimates}
+    metrics = [each for each in TABLE_METRICS if each in present and _INSTEAD.get(each) not in present]
+    heads = [words("arm"), words("depth"), words("seeds"), words("parameters")]
+    heads += [words.metric(metric) for metric in metrics]
+    heads.append(words("time"))
+    looks = {series.name: series for series in view.series}
+    rows = []
+    last = None
+    for (arm, depth), cell in cells.items():
+        planned = cell.num_runs
+        done = str(cell.n) if cell.n == planned else words("of_planned", done=cell.n, planned=planned)
+        line = [{"value": str(depth)}, {"value": done}]
+        line.append({"value": f"{cell.parameters:,}" if cell.parameters is not None else "–"})
+        for metric in metrics:
+            made = cell.estimates.get(metric)
+            unit = made.unit if made else ""
+            small = interval(made.low, made.high, unit) if made else ""
+            line.append({"value": number(made.value if made else None, unit), "small": small})
+        recorded = cell.num_runs - cell.num_missing
+        seconds = cell.wall_s / recorded if cell.wall_s is not None and recorded else None
+        line.append({"value": duration(seconds, words) if seconds is not None else "–"})
+        series = looks[arm]
+        rows.append({"label": series.label, "symbol": symbol(series), "cells": line, "first": arm != last})
+        last = arm
+    return {"heads": heads, "rows": rows}
+
+
+def diagnoses(results: Results, words: Words) -> list[dict[str, str]]:
+    """What depth did to each arm, told apart from overfitting and divergence."""
+    found = []
+    for each in diagnose(results):
+        arm = results.study.parts[each.part].arm(each.arm)
+        name = words.pick(arm.label, arm.name)
+        if len(results.study.parts) > 1:
+            name = f"{words.pick(results.study.parts[each.part].title, each.part)} · {name}"
+        tail = ", ".join([f"{each.shallow} → {each.deep}", *(f"{key} = {value}" for key, value in each.axes.items())])
+        text = each.diagnosis.text
+        found.append(
+            {"name": f"{name}, {tail}", "text": text.get(words.lang) or text["en"], "kind": each.diagnosis.kind}
+        )
+    return found
+
+
+def failures(results: Results, words: Words) -> list[dict[str, str]]:
+    """Runs that did not complete. Missing ones are told cell by cell, not one by one."""
+    found = []
+    for status, rows in content.by_status(results):
+        if status == "missing":
+            places: dict[str, list[int]] = {}
+            for row in rows:
+                places.setdefault(_place(results, row, words), []).append(row.cell.seed)
+            for place, seeds in places.items():
+                where = f"{place}, {words('seed')} {', '.join(map(str, seeds))}"
+                found.append({"status": words("status.missing"), "where": where, "reason": "", "remedy": ""})
+            continue
+        for row in rows:
+            assert row.record is not None
+            ended = row.record.outcome
+            where = (
+                f"{_place(results, row, words)}, {words('seed')} {row.cell.seed}, {words('at_step', step=ended.step)}"
+            )
+            found.append(
+                {
+                    "status": words(f"status.{status}"),
+                    "where": where,
+                    "reason": ended.reason or "",
+                    "remedy": ended.remedy or "",
+                }
+            )
+    return found
+
+
+def _place(results: Results, row: ResultRow, words: Words) -> str:
+    arm = results.study.parts[row.cell.part].arm(row.cell.arm)
+    axes = ", ".join(f"{words('depth') if key == 'depth' else key} {value}" for key, value in row.cell.axes.items())
+    place = words.pick(arm.label, arm.name) + (f", {axes}" if axes else "")
+    if len(results.study.parts) > 1:
+        place = f"{words.pick(results.study.parts[row.cell.part].title, row.cell.part)}: {place}"
+    return place
+
+
+def provenance(results: Results, words: Words) -> list[tuple[str, str]]:
+    """Where and with what the runs were done; several values where runs differ."""
+    records = list({row.cell.run_id: row.record for row in results.rows if row.record is not None}.values())
+    found = []
+    for name in ("depthscope", "python", "numpy", "torch", "platform", "processor", "device", "threads"):
+        values = dict.fromkeys(str(value) for each in records if (value := getattr(each.provenance, name)) is not None)
+        if values:
+            found.append((words(f"prov.{name}"), ", ".join(values)))
+    if records:
+        starts = sorted(each.timings.started for each in records)
+        span = starts[0] if starts[0] == starts[-1] else f"{starts[0]} – {starts[-1]}"
+        found.append((words("prov.started"), span))
+        total = sum(each.timings.wall_s for each in records)
+        found.append((words("prov.total_time"), duration(total, words)))
+    found.append((words("prov.study_digest"), results.study.digest))
+    return found
+
+
+def version(results: Results) -> str:
+    """The version of Depthscope that made the records, or nothing where there are none."""
+    versions = sorted({record.provenance.depthscope for record in results.records.values()})
+    return versions[-1] if versions else ""

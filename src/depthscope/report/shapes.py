@@ -1,0 +1,77 @@
+"""The pieces that a page is put together from: blocks of panels, each panel one chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from depthscope.report.palette import Series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One chart.
+
+    Attributes:
+        key: fit for an HTML id; the same chart has the same key wherever it stands.
+        title: heading above the chart; empty where the block's says all.
+        draw: makes the chart; takes `width`, `legend`, `height`, and for profiles `at` and `quantity`.
+        dark: colours of this chart alone, light -> dark.
+    """
+
+    key: str
+    title: str
+    describe: str
+    draw: Callable[..., Any]
+    dark: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controls:
+    """What a reader can choose in the panels of one block.
+
+    Attributes:
+        quantities: (key, name for readers).
+        steps: names of the steps, in order.
+        at: index of the step shown first.
+        depths: (panel key, name) where one depth at a time is shown; empty where all stand side by side.
+    """
+
+    quantities: tuple[tuple[str, str], ...]
+    steps: tuple[str, ...]
+    at: int
+    depths: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Legend:
+    """One line of a legend: a symbol and what it stands for."""
+
+    label: str
+    color: str
+    shape: str = "line"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Panels that are read together.
+
+    Attributes:
+        kind: `depth`, `curves`, `profile` or `gradcheck`.
+        key: fit for an HTML id and a file name.
+    """
+
+    kind: str
+    key: str
+    heading: str
+    caption: str
+    panels: tuple[Panel, ...]
+    legend: tuple[Legend, ...] = ()
+    controls: Controls | None = None
+    notes: tuple[str, ...] = ()
+
+
+def legend_of(series: tuple[Series, ...]) -> tuple[Legend, ...]:
+    """The arms as legend lines."""
+    return tuple(Legend(label=each.label, color=each.color, shape=each.shape) for each in series)
