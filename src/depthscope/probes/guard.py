@@ -27,6 +27,7 @@ def undisturbed(device: torch.device) -> Iterator[None]:
         with (
             torch.random.fork_rng(devices=cuda),
             torch.inference_mode(False),
+            # Leaving inference mode turns gradients on in today's torch; it does not promise to.
             torch.enable_grad(),
             torch.autocast(device.type, enabled=False),
         ):
