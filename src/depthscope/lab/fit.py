@@ -214,7 +214,7 @@ def fit(
         A report at step 0, at the steps asked for, at every step at which a seed leaves, and at the last.
 
     Raises:
-        UserError: shapes that do not fit the stack, or a schedule of another length (at the first `next`).
+        UserError: parameters of other shapes than the stack has, or a schedule of another length (at the first `next`).
     """
     if not callable(lr) and len(lr) != num_steps:
         raise UserError(f"lr: wanted {num_steps} values, one a step, got {len(lr)}.")
