@@ -61,6 +61,13 @@ def test_the_rule(kind: str, changes: dict[str, list[float]]) -> None:
     assert set(found.text) == {"en", "zh"}
 
 
+def test_a_fit_that_test_data_cannot_judge_is_said() -> None:
+    found = diagnosed({"train_loss": DOWN, "test_accuracy": FLAT})
+    assert found.kind == "undecided"
+    assert "fits its training data at least as well" in found.text["en"]
+    assert "对训练数据的拟合不差" in found.text["zh"]
+
+
 def test_divergence_of_half_or_more_comes_first() -> None:
     found = diagnosed({"train_loss": UP}, ["diverged", "diverged", "completed"])
     assert found.kind == "divergence"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -109,11 +109,11 @@ def test_reason_is_made_of_the_numbers(make_results: MakeResults, table: MakeTab
     (finding,) = judge(make_results(table(VALUES, "train_loss"), claim("a", "plain")))
     assert finding.reason == (
         "training loss: plain, depth 8 minus plain, depth 2 = 0.500 nats [95% CI 0.252 to 0.748, 3 seeds]. "
-        "Asked: at least 0.000 nats. So: supported."
+        "Asked: at least 0 nats. So: supported."
     )
     assert finding.reasons["zh"] == (
         "训练损失（plain，深度 8 减 plain，深度 2）：0.500 nats [95% CI 0.252 至 0.748，3 个种子]。"
-        "要求：不小于 0.000 nats。结论：成立。"
+        "要求：不小于 0 nats。结论：成立。"
     )
 
 
@@ -130,11 +130,13 @@ def test_every_metric_has_a_spoken_name() -> None:
         (0.2314, "accuracy", {"change": True, "signed": True}, "+23.1 points"),
         (0.2314, "accuracy", {}, "23.1%"),
         (12.34, "nats", {}, "12.3 nats"),
-        (0.001234, "nats", {}, "0.0012 nats"),
+        (0.001234, "nats", {}, "0.00123 nats"),
+        (0.0845, "nats", {"scale": 0.29}, "0.085 nats"),
+        (-0.0001, "nats", {"scale": 1.0}, "0.00 nats"),
         (4e-16, "", {}, "4e−16"),
-        (0.0, "nats", {"signed": True}, "0.000 nats"),
+        (0.0, "nats", {"signed": True}, "0 nats"),
         (12345.0, "", {}, "1.23e+04"),
     ],
 )
-def test_quantities(value: float, unit: str, more: dict[str, bool], shown: str) -> None:
+def test_quantities(value: float, unit: str, more: dict[str, Any], shown: str) -> None:
     assert quantity(value, unit, "en", **more) == shown

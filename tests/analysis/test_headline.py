@@ -160,5 +160,5 @@ def test_no_depth_axis_leaves_the_verdict(make_results: MakeResults) -> None:
     )
     results = make_results(lambda cell: {"train_accuracy": 1.0}, level, axes={}, base={"depth": 4})
     assert headline(results, judge(results), "en") == (
-        "The confirmatory claim “All fit” is supported: 3 of 3 [95% CI 29.2% to 100.0%]."
+        "The confirmatory claim “All fit” is supported: 3 of 3 runs [95% CI 29.2% to 100.0%]."
     )

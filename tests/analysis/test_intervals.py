@@ -11,6 +11,7 @@ from scipy import stats
 
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.intervals import (
+    bounds_of,
     has_no_spread,
     median_ends,
     median_interval,
@@ -82,6 +83,16 @@ def test_what_has_no_interval_says_why(interval: Callable[[list[float | None]], 
     assert (none.value, none.n) == (None, 0)
     assert none.note == "no value; 2 of 2 values left out (no value)"
     assert "1 of 3 values left out (no value)" in (interval([1.0, None, 2.0]).note or "")
+
+
+def test_an_interval_is_cut_to_where_a_mean_can_lie() -> None:
+    values: list[float | None] = [1.0, 1.0, 0.9]
+    whole, cut = t_interval(values), t_interval(values, bounds=bounds_of("train_accuracy"))
+    assert whole.high is not None
+    assert whole.high > 1.0
+    assert (cut.low, cut.high) == (whole.low, 1.0)
+    assert bounds_of("test_loss") == (0.0, math.inf)
+    assert bounds_of("dh_factor_first") == (-math.inf, math.inf)
 
 
 def test_one_pair_and_equal_differences() -> None:

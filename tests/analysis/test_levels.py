@@ -57,7 +57,7 @@ def test_every_seed_shows_the_fraction(found: Any) -> None:
     judged = finding.estimates[0]
     assert (judged.value, judged.method, judged.unit) == (0.9, "Clopper-Pearson", "fraction")
     assert (judged.low, judged.high) == pytest.approx((0.5550, 0.9975), abs=1e-4)
-    assert "9 of 10 [95% CI 55.5% to 99.7%]" in finding.reason
+    assert "9 of 10 runs [95% CI 55.5% to 99.7%]" in finding.reason
     assert "every run at least 100.0%" in finding.reason
 
 

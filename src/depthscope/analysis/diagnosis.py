@@ -29,7 +29,7 @@ from depthscope.analysis.intervals import paired_t_interval
 from depthscope.analysis.judging import ends
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
-from depthscope.analysis.wording import LANGS, Lang, quantity, spoken, spread
+from depthscope.analysis.wording import LANGS, Lang, quantity, scale_of, spoken, spread
 from depthscope.study.run import Frozen
 
 Kind = Literal["degradation", "overfitting", "divergence", "none", "undecided"]
@@ -38,13 +38,15 @@ _TRAIN = (("train_loss", "train_loss_running"), ("train_accuracy", "train_accura
 _TEST = (("test_accuracy", "test_loss"),)
 _ALL = tuple(metric for group in (*_TRAIN, *_TEST) for metric in group)
 
-MEANING: dict[Lang, dict[Kind, str]] = {
+_MEANING: dict[Lang, dict[str, str]] = {
     "en": {
         "degradation": "Degradation: the deeper network fits its own training data worse",
         "overfitting": "Overfitting: the deeper network fits its training data at least as well and test data worse",
         "divergence": "Divergence: deep runs ended with a loss that is not finite",
         "none": "No harm from depth: the deeper network is at least as good",
         "undecided": "Undecided: the intervals do not tell what depth did",
+        "fits": "Undecided: the deeper network fits its training data at least as well; on test data the intervals "
+        "do not tell",
     },
     "zh": {
         "degradation": "退化：更深的网络对自己的训练数据拟合得更差",
@@ -52,6 +54,7 @@ MEANING: dict[Lang, dict[Kind, str]] = {
         "divergence": "发散：深层运行的损失不再有限",
         "none": "加深无害：更深的网络至少同样好",
         "undecided": "尚无定论：区间不足以说明加深的影响",
+        "fits": "尚无定论：更深的网络对训练数据的拟合不差；在测试数据上，区间不足以说明",
     },
 }
 
@@ -129,8 +132,9 @@ def tell_apart(shallow: Side, deep: Side, *, level: float = 0.95) -> Diagnosis:
     evidence = (*train, *test)
     counts = (num_diverged, list(shallow.statuses.values()).count("diverged"))
     totals = (len(deep.statuses), len(shallow.statuses))
+    what = "fits" if kind == "undecided" and _fits(train) else kind
     return Diagnosis(
-        kind=kind, evidence=evidence, text={lang: _text(kind, evidence, counts, totals, lang) for lang in LANGS}
+        kind=kind, evidence=evidence, text={lang: _text(what, evidence, counts, totals, lang) for lang in LANGS}
     )
 
 
@@ -186,12 +190,18 @@ def _kind(train: Sequence[Estimate], test: Sequence[Estimate]) -> Kind:
     on_train = [_harm(change) for change in train]
     if "worse" in on_train:
         return "undecided" if "better" in on_train else "degradation"
-    if "better" not in on_train and "equal" not in on_train:
+    if not _fits(train):
         return "undecided"
     on_test = [_harm(change) for change in test]
     if "worse" in on_test:
         return "overfitting"
     return "undecided" if "unknown" in on_test else "none"
+
+
+def _fits(train: Sequence[Estimate]) -> bool:
+    """Whether the deeper network is shown to fit the training data at least as well."""
+    on_train = {_harm(change) for change in train}
+    return "worse" not in on_train and bool(on_train & {"better", "equal"})
 
 
 def _harm(change: Estimate) -> Literal["worse", "better", "equal", "unknown"]:
@@ -209,18 +219,18 @@ def _harm(change: Estimate) -> Literal["worse", "better", "equal", "unknown"]:
 
 
 def _text(
-    kind: Kind, evidence: Sequence[Estimate], diverged: tuple[int, int], totals: tuple[int, int], lang: Lang
+    what: str, evidence: Sequence[Estimate], diverged: tuple[int, int], totals: tuple[int, int], lang: Lang
 ) -> str:
     told = []
     for change in evidence:
         assert change.value is not None
-        shown = quantity(change.value, change.unit, lang, change=True, signed=True)
+        shown = quantity(change.value, change.unit, lang, change=True, signed=True, scale=scale_of(change))
         metric = spoken(change.name.partition(":")[0], lang)
         told.append(f"{metric} {shown} {spread(change, lang)}")
     if lang == "en":
         sides = zip(diverged, totals, ("deep", "shallow"), strict=True)
         told += [f"{k} of {n} {side} runs diverged" for k, n, side in sides if k]
-        return f"{MEANING[lang][kind]} ({'; '.join(told) or 'no figures'})."
+        return f"{_MEANING[lang][what]} ({'; '.join(told) or 'no figures'})."
     sides = zip(diverged, totals, ("深层", "浅层"), strict=True)
     told += [f"{n} 次{side}运行中有 {k} 次发散" for k, n, side in sides if k]
-    return f"{MEANING[lang][kind]}（{'；'.join(told) or '没有数据'}）。"
+    return f"{_MEANING[lang][what]}（{'；'.join(told) or '没有数据'}）。"

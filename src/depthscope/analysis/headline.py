@@ -10,7 +10,7 @@ from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
-from depthscope.analysis.wording import VERDICTS, Lang, quantity, spread, with_spread
+from depthscope.analysis.wording import VERDICTS, Lang, quantity, scale_of, spread, with_spread
 from depthscope.study.claims import Claim, DifferenceClaim, DifferenceInDifferencesClaim, confirmatory_at, selects
 from depthscope.study.study import Arm, Part
 
@@ -163,7 +163,8 @@ def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang
     low, high = (change.low, change.high) if change.low is not None else (value, value)
     assert high is not None
     assert low is not None
-    shown = quantity(abs(value), change.unit, lang, change=True)
+    scale = scale_of(change)
+    shown = quantity(abs(value), change.unit, lang, change=True, scale=scale)
     of_what = _object(each, lang) if full and english else ""
     what = "accuracy" if accuracy else "loss"
     if known and has_no_spread(change) and value == 0:
@@ -173,7 +174,7 @@ def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang
             return f"{subject}'s {what}{where} stayed exactly the same {behind}"
         return f"{subject}{'' if full else '的准确率' if accuracy else '的损失'}完全没有变化 {behind}"
     if known and (low > 0 or high < 0):
-        behind = spread(change, lang, change=True, flip=value < 0)
+        behind = spread(change, lang, flip=value < 0)
         if english:
             verb = ("gained" if value > 0 else "lost") if accuracy else ("rose by" if value > 0 else "fell by")
             return (
@@ -183,8 +184,8 @@ def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang
             )
         verb = "上升了" if value > 0 else "下降了"
         return f"{subject}{'' if full or accuracy else '的损失'}{verb} {shown} {behind}"
-    behind = spread(change, lang, change=True)
-    signed = quantity(value, change.unit, lang, change=True, signed=True)
+    behind = spread(change, lang)
+    signed = quantity(value, change.unit, lang, change=True, signed=True, scale=scale)
     if english:
         doubt = "which may be no change" if known else "with nothing to tell chance by"
         thing = subject if accuracy else f"{subject}'s loss"

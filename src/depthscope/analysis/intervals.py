@@ -6,6 +6,7 @@ there can be no interval, the note says why and the values are there to be shown
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,7 +19,14 @@ NO_VALUE = "no value"
 ONE_PAIR = "no interval: a single pair"
 
 
-def t_interval(values: Sequence[float | None], *, level: float = 0.95, name: str = "mean", unit: str = "") -> Estimate:
+def t_interval(
+    values: Sequence[float | None],
+    *,
+    level: float = 0.95,
+    name: str = "mean",
+    unit: str = "",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
     """Mean of independent values with Student's t interval, mean +- t_{n-1} s / sqrt(n).
 
     Args:
@@ -26,6 +34,8 @@ def t_interval(values: Sequence[float | None], *, level: float = 0.95, name: str
         level: coverage, for normally distributed values.
         name: what is estimated.
         unit: of the values.
+        bounds: where a mean can lie at all, such as (0, 1) for an accuracy. The interval is cut to them,
+            which costs no coverage.
 
     >>> found = t_interval([1.0, 2.0, 3.0])
     >>> found.value, round(found.low, 4), round(found.high, 4)
@@ -33,7 +43,17 @@ def t_interval(values: Sequence[float | None], *, level: float = 0.95, name: str
     """
     kept = [float(value) for value in values if value is not None]
     notes = _left_out(len(values) - len(kept), len(values), "values")
-    return _t(kept, notes, level=level, name=name, unit=unit, method="t", single=ONE_VALUE)
+    found = _t(kept, notes, level=level, name=name, unit=unit, method="t", single=ONE_VALUE)
+    if found.low is None or found.high is None:
+        return found
+    return found.model_copy(update={"low": max(found.low, bounds[0]), "high": min(found.high, bounds[1])})
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """Where the mean of a metric can lie: an accuracy in 0 to 1, a loss above 0."""
+    if "accuracy" in metric:
+        return 0.0, 1.0
+    return (0.0, math.inf) if "loss" in metric else (-math.inf, math.inf)
 
 
 def paired_t_interval(

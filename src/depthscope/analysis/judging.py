@@ -27,6 +27,7 @@ from depthscope.analysis import samples
 from depthscope.analysis.expected import expected
 from depthscope.analysis.finding import Estimate, Verdict
 from depthscope.analysis.intervals import (
+    bounds_of,
     has_no_spread,
     median_ends,
     median_interval,
@@ -113,7 +114,12 @@ def _difference(results: Results, claim: DifferenceClaim | DifferenceInDifferenc
     if len(cells) == 1:
         judged = paired_t_interval(*columns[0], level=level, name=names[0], unit=claim.unit)
         made_from = [
-            t_interval(list(column.values()), name=f"{claim.metric}: {samples.place(found)}", unit=claim.unit)
+            t_interval(
+                list(column.values()),
+                name=f"{claim.metric}: {samples.place(found)}",
+                unit=claim.unit,
+                bounds=bounds_of(claim.metric),
+            )
             for found, column in zip(cells[0], columns[0], strict=True)
         ]
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from depthscope.analysis import samples
 from depthscope.analysis.finding import Estimate
-from depthscope.analysis.intervals import t_interval
+from depthscope.analysis.intervals import bounds_of, t_interval
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
 
@@ -73,7 +73,7 @@ def _summary(found: Sample, metrics: Sequence[str]) -> CellSummary:
         values = list(found.by_seed(metric).values())
         if any(value is not None for value in values):
             unit = "accuracy" if "accuracy" in metric else "nats" if "loss" in metric else ""
-            estimates[metric] = t_interval(values, name=f"{metric}: {found.label}", unit=unit)
+            estimates[metric] = t_interval(values, name=f"{metric}: {found.label}", unit=unit, bounds=bounds_of(metric))
     steps = [record.outcome.step for record in completed]
     return CellSummary(
         part=found.rows[0].cell.part,

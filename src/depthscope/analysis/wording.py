@@ -77,10 +77,9 @@ def spoken(name: str, lang: Lang) -> str:
     return f"{metric}（{rest}）" if rest else metric
 
 
-_PLACES_OF_POINTS = 1
-
-
-def quantity(value: float, unit: str, lang: Lang, *, change: bool = False, signed: bool = False) -> str:
+def quantity(
+    value: float, unit: str, lang: Lang, *, change: bool = False, signed: bool = False, scale: float | None = None
+) -> str:
     """A number with its unit.
 
     Args:
@@ -89,13 +88,14 @@ def quantity(value: float, unit: str, lang: Lang, *, change: bool = False, signe
         lang: language.
         change: whether the value is a difference of two values.
         signed: whether to show a plus sign.
+        scale: the number whose third digit is the last that is shown; the value itself by default.
 
     >>> quantity(-0.231, "accuracy", "en", change=True), quantity(0.95, "accuracy", "en")
     ('−23.1 points', '95.0%')
-    >>> quantity(0.5712, "nats", "zh")
-    '0.571 nats'
+    >>> quantity(0.5712, "nats", "zh"), quantity(0.0845, "nats", "en", scale=0.29)
+    ('0.571 nats', '0.085 nats')
     """
-    shown = _number(value, unit, signed=signed)
+    shown = _number(value, unit, signed=signed, scale=scale)
     if unit == "accuracy":
         if not change:
             return f"{shown}%"
@@ -103,28 +103,34 @@ def quantity(value: float, unit: str, lang: Lang, *, change: bool = False, signe
     return f"{shown} {unit}" if unit else shown
 
 
-def _number(value: float, unit: str, *, signed: bool = False) -> str:
+def scale_of(estimate: Estimate) -> float | None:
+    """The largest of an estimate's value and ends, so that all three are shown to the same place."""
+    sizes = [abs(each) for each in (estimate.value, estimate.low, estimate.high) if each is not None]
+    return max(sizes, default=None)
+
+
+def _number(value: float, unit: str, *, signed: bool = False, scale: float | None = None) -> str:
     sign = "+" if signed else ""
+    size = abs(value) if scale is None else scale
     if unit == "accuracy":
-        text = f"{100.0 * value:{sign}.{_PLACES_OF_POINTS}f}"
-        zero = 0.0
-    elif value != 0 and not 1e-3 <= abs(value) < 1e4:
-        text, zero = f"{value:{sign}.3g}", None
+        text = f"{100.0 * value:{sign}.1f}"
+    elif size == 0:
+        text = "0"
+    elif not 1e-3 <= size < 1e4:
+        return f"{value:{sign}.3g}".replace("-", "−")
     else:
-        places = 3 if value == 0 else max(0, min(4, 2 - math.floor(math.log10(abs(value)))))
-        text, zero = f"{value:{sign}.{places}f}", 0.0
-    if zero is not None and float(text) == zero:
+        text = f"{value:{sign}.{max(0, 2 - math.floor(math.log10(size)))}f}"
+    if float(text) == 0:
         text = text.lstrip("+-")  # a rounded zero has no sign
     return text.replace("-", "−")
 
 
-def spread(estimate: Estimate, lang: Lang, *, change: bool = False, flip: bool = False) -> str:
+def spread(estimate: Estimate, lang: Lang, *, flip: bool = False) -> str:
     """What stands behind a value in brackets: its interval and number of seeds, or why there is none.
 
     Args:
         estimate: the estimate.
         lang: language.
-        change: as for `quantity`.
         flip: show the interval of minus the value (a loss of 3 for a change of -3).
 
     >>> spread(Estimate(name="x", value=-2.0, low=-3.0, high=-1.0, n=3), "en", flip=True)
@@ -133,11 +139,10 @@ def spread(estimate: Estimate, lang: Lang, *, change: bool = False, flip: bool =
     seeds = _seeds(estimate.n, lang)
     if estimate.low is not None and estimate.high is not None:
         ends = (-estimate.high, -estimate.low) if flip else (estimate.low, estimate.high)
-        low, high = (_number(end, estimate.unit) for end in ends)
-        confidence = f"{100.0 * estimate.level:.3g}% CI"
+        low, high = (_number(end, estimate.unit, scale=scale_of(estimate)) for end in ends)
         if lang == "en":
-            return f"[{confidence} {low} to {high}, {seeds}]"
-        return f"[{confidence} {low} 至 {high}，{seeds}]"
+            return f"[{_confidence(estimate)} {low} to {high}, {seeds}]"
+        return f"[{_confidence(estimate)} {low} 至 {high}，{seeds}]"
     if has_no_spread(estimate):
         return f"[{seeds}, all equal]" if lang == "en" else f"[{seeds}，数值全部相同]"
     return f"[{seeds}, no interval]" if lang == "en" else f"[{seeds}，无区间]"
@@ -149,20 +154,24 @@ def with_spread(estimate: Estimate, lang: Lang, *, change: bool = False) -> str:
         return "not known" if lang == "en" else "未知"
     if estimate.unit == "fraction":
         return counted(estimate, lang)
-    shown = quantity(estimate.value, estimate.unit, lang, change=change)
-    return f"{shown} {spread(estimate, lang, change=change)}"
+    shown = quantity(estimate.value, estimate.unit, lang, change=change, scale=scale_of(estimate))
+    return f"{shown} {spread(estimate, lang)}"
 
 
 def counted(estimate: Estimate, lang: Lang) -> str:
-    """A fraction as k of n, with its interval."""
+    """A fraction of runs as k of n, with its interval."""
     assert estimate.value is not None
     k = round(estimate.value * estimate.n)
-    text = f"{k} of {estimate.n}" if lang == "en" else f"{estimate.n} 次中的 {k} 次"
+    text = f"{k} of {estimate.n} runs" if lang == "en" else f"{estimate.n} 次运行中的 {k} 次"
     if estimate.low is None or estimate.high is None:
         return text
     low, high = _number(estimate.low, "accuracy"), _number(estimate.high, "accuracy")
     joined = f"{low}% to {high}%" if lang == "en" else f"{low}% 至 {high}%"
-    return f"{text} [{100.0 * estimate.level:.3g}% CI {joined}]"
+    return f"{text} [{_confidence(estimate)} {joined}]"
+
+
+def _confidence(estimate: Estimate) -> str:
+    return f"{100.0 * estimate.level:.3g}% CI"
 
 
 def _seeds(n: int, lang: Lang) -> str:
