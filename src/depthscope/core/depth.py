@@ -33,6 +33,7 @@ def profile_steps(num_steps: int, steps_per_epoch: int | None) -> tuple[int, ...
     >>> profile_steps(10, 4)
     (0, 1, 2, 4, 8, 10)
     """
+    assert num_steps >= 0
     steps = {0, num_steps}
     power = 1
     while power < num_steps:

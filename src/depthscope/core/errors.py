@@ -29,6 +29,10 @@ class FaultsError(UserError):
         lines += [f"  {path}: {message}" if path else f"  {message}" for path, message in self.faults]
         super().__init__("\n".join(lines))
 
+    def __reduce__(self) -> tuple[type[FaultsError], tuple[str, tuple[tuple[str, str], ...]]]:
+        # Unpickling calls the class with `args`, which is the one finished text: a worker process could not tell it.
+        return type(self), (self.source, self.faults)
+
 
 class MissingDependencyError(UserError):
     """An optional part of Depthscope was asked for that is not installed."""
@@ -47,4 +51,13 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     guess = nearest(name, names)
     hint = f" Did you mean {guess!r}?" if guess else ""
-    return f"unknown {what} {name!r}.{hint} Known: {', '.join(names)}."
+    return f"unknown {what} {shown(name)}.{hint} " + (f"Known: {', '.join(names)}." if names else "There are none.")
+
+
+def shown(value: object, length: int = 60) -> str:
+    """`repr(value)` on one line and cut to `length`, for messages."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of more than 4,300 digits, or nesting without end
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= length else text[: length - 3] + "..."

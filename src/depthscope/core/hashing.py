@@ -22,6 +22,7 @@ def digest(value: object, length: int = 16) -> str:
 
 def array_digest(array: NDArray[np.generic], length: int = 16) -> str:
     """Digest of an array's dtype, shape and bytes (little endian, C order)."""
+    assert array.dtype.kind in "biufc", f"{array.dtype} holds no numbers"  # bytes of objects would be addresses
     ordered = np.ascontiguousarray(array)
     little = ordered.astype(ordered.dtype.newbyteorder("<"), copy=False)
     head = f"{little.dtype.str}{list(array.shape)}".encode()

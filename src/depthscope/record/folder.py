@@ -1,8 +1,8 @@
 """A study's folder: which study it holds, and where each run lies.
 
-    study.toml            the study at its size; the folder's identity and enough to continue it
-    runs/<run_id>/        run.json, metrics.parquet, layers.parquet, ...
-    findings.json, table.csv, report.html, figures/     made from the runs; may be deleted at any time
+study.toml            the study at its size; the folder's identity and enough to continue it
+runs/<run_id>/        run.json, metrics.parquet, layers.parquet, ...
+findings.json, table.csv, report.html, figures/     made from the runs; may be deleted at any time
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from depthscope.core.errors import UserError
+from depthscope.core.errors import FaultsError, UserError
 from depthscope.core.files import write_bytes
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import dump, parse
@@ -27,7 +27,7 @@ def read_study(folder: Path) -> StudySpec:
     """The study that a folder holds.
 
     Raises:
-        UserError: the folder is missing or holds no study.
+        UserError: the folder is missing or holds no study, or its study.toml is damaged.
     """
     path = folder / STUDY_FILE
     try:
@@ -37,8 +37,15 @@ def read_study(folder: Path) -> StudySpec:
         raise UserError(f"{folder} {what}. Wanted the --out folder of a `depthscope run`.") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    size = next((line.split('"')[1] for line in text.splitlines() if line.startswith('size = "')), None)
-    return parse(text, source=str(path), size=size)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: damaged: byte {error.start} is not UTF-8 text. {_MEND}") from error
+    try:
+        return parse(text, source=str(path))
+    except FaultsError as error:
+        raise FaultsError(error.source, [*error.faults, ("", _MEND)]) from error
+
+
+_MEND = "Restore the file, or choose another folder with --out."
 
 
 def check_folder(folder: Path, study: StudySpec) -> None:
@@ -49,21 +56,31 @@ def check_folder(folder: Path, study: StudySpec) -> None:
     Raises:
         UserError: it holds another study or size, or other files, or cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file; wanted a folder. Choose another with --out.")
+    try:
+        _check_content(folder, study)
+        existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be read ({error.strerror or error}). Choose another folder with --out."
+        ) from error
+    if not existing.is_dir():
+        raise UserError(f"{existing} is a file; wanted a folder. Choose another with --out.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"{existing} is read-only. Choose another folder with --out, or change its permissions.")
+
+
+def _check_content(folder: Path, study: StudySpec) -> None:
+    if not folder.is_dir():
+        return
     if (folder / STUDY_FILE).exists():
         held = read_study(folder)
         if (held.name, held.size) != (study.name, study.size):
             raise UserError(
                 f"{folder} holds the study {_called(held)}, not {_called(study)}. Choose another folder with --out."
             )
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif any(not item.name.startswith(".") for item in folder.iterdir()):
+        # Hidden files are let pass: a first write that was killed leaves one, and file managers leave theirs.
         raise UserError(f"{folder} holds other files and no study. Choose an empty or new folder with --out.")
-    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
-    if not existing.is_dir():
-        raise UserError(f"{existing} is a file; wanted a folder. Choose another with --out.")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UserError(f"{existing} is read-only. Choose another folder with --out, or change its permissions.")
 
 
 def write_study(folder: Path, study: StudySpec) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from depthscope.core.errors import UserError
 from depthscope.record.folder import run_folder
-from depthscope.record.schema import RunRecord
+from depthscope.record.schema import SCHEMA_VERSION, RunRecord
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,20 @@ def read_record(folder: Path, run_id: str) -> RunRecord | Damage | None:
     except OSError as error:
         return Damage(run_id, f"run.json cannot be read ({error.strerror or error})")
     try:
+        version = json.loads(text)["schema_version"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return Damage(run_id, "run.json is not a whole record")
+    if version != SCHEMA_VERSION:
+        return Damage(run_id, f"run.json has schema version {version}; this Depthscope reads {SCHEMA_VERSION}")
+    try:
         record = RunRecord.model_validate_json(text)
     except ValidationError as error:
-        return Damage(run_id, f"run.json is not a whole record ({error.error_count()} faults)")
+        place = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
+        return Damage(run_id, f"run.json is not a record of this Depthscope (at {place or 'the top'})")
     if record.run_id != run_id or record.spec.run_id != run_id:
         return Damage(run_id, "run.json is the record of another run")
+    if not record.is_intact:
+        return Damage(run_id, "run.json was altered")
     for name, wanted in record.tables.items():
         try:
             content = (at / f"{name}.parquet").read_bytes()

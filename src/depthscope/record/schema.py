@@ -9,6 +9,8 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
+from depthscope.core.hashing import digest
+from depthscope.study.metrics import SUMMARY as SUMMARY
 from depthscope.study.run import Frozen, RunSpec
 
 SCHEMA_VERSION = 1
@@ -88,8 +90,8 @@ class Digests(Frozen):
     Attributes:
         init: tensor name -> digest of its initial value.
         data: digest of the data set's content.
-        order: digest of the first and last epoch's batch order; None for full-batch runs.
-        augment: digest of the first and last epoch's augmentation draws; None without.
+        order: digest of every epoch's batch order; None for full-batch runs.
+        augment: digest of every epoch's augmentation draws; None without.
         final: digest of all weights and buffers at the end; None where the run failed.
     """
 
@@ -136,6 +138,7 @@ class RunRecord(Frozen):
         summary: the run's final figures by name; a missing value stays missing.
         parameters: number of trained parameters.
         tables: name -> SHA-256 of the parquet file beside this one.
+        checksum: digest of all the rest, so that a record altered by hand is noticed; set by the writer.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -149,25 +152,20 @@ class RunRecord(Frozen):
     tables: dict[str, str] = Field(default_factory=dict)
     provenance: Provenance
     timings: Timings
+    checksum: str = ""
+
+    def sealed(self) -> RunRecord:
+        """This record with its checksum."""
+        return self.model_copy(update={"checksum": self._digest()})
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the checksum is that of the content."""
+        return self.checksum == self._digest()
+
+    def _digest(self) -> str:
+        return digest(self.model_dump(mode="json", exclude={"checksum"}))
 
     def answers(self, spec: RunSpec) -> bool:
         """Whether this record holds all that `spec` asks: the same run, with at least its measures."""
         return self.run_id == spec.run_id and set(spec.measures) <= set(self.spec.measures)
-
-
-SUMMARY = MappingProxyType(
-    {
-        "train_loss_running": "mean loss over the last epoch's (augmented) training batches, nats",
-        "train_accuracy_running": "accuracy over the last epoch's (augmented) training batches",
-        "train_loss": "mean loss of a clean pass over the training set after the last step, eval mode, nats",
-        "train_accuracy": "accuracy of a clean pass over the training set after the last step, eval mode",
-        "test_loss": "mean loss on the test set, evaluated once, after the last step, nats",
-        "test_accuracy": "accuracy on the test set, evaluated once, after the last step",
-        "dh_factor_first": "|dL/dh| at the first layer over the last, per layer (geometric mean), at step 0",
-        "dh_factor_last": "the same after the last step",
-        "gradcheck_complex_median": "gradient check by complex step: median relative error",
-        "gradcheck_central_median": "gradient check by central difference at h = 1e-4: median relative error",
-        "gradcheck_five_point_median": "gradient check by five-point difference at h = 3e-3: median relative error",
-    }
-)
-"""Keys that a summary may hold, with their definitions. Claims name them as `metric`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from depthscope.core.files import write_bytes
 from depthscope.record.events import Ended, Event, Rows, Started
 from depthscope.record.folder import run_folder
-from depthscope.record.schema import TABLES, Digests, Provenance, RunRecord, Timings
+from depthscope.record.schema import SUMMARY, TABLES, Digests, Provenance, RunRecord, Timings
 from depthscope.study.run import RunSpec
 
 
@@ -33,10 +34,12 @@ class RunWriter:
 
     def hear(self, event: Event) -> None:
         """Take in one event of this run."""
+        assert event.run_id == self._spec.run_id
         match event:
             case Started():
                 self._started = event
             case Rows(table=table, columns=columns):
+                assert len({len(column) for column in columns.values()}) == 1, f"{table}: columns of unequal length"
                 kept = self._rows.setdefault(table, {name: [] for name in TABLES[table].names})
                 for name in kept:
                     kept[name].extend(columns[name])
@@ -46,6 +49,9 @@ class RunWriter:
     def finish(self, ended: Ended, timings: Timings) -> RunRecord:
         """Write the tables, then the record, and return it.
 
+        A figure that is not finite (the test loss of a network that overflows) is left out of the
+        summary: there it is a missing value. In the tables it stands as it was measured.
+
         Raises:
             UserError: the folder cannot be written.
         """
@@ -54,20 +60,24 @@ class RunWriter:
             content = encode(name, columns)
             write_bytes(self._at / f"{name}.parquet", content)
             tables[name] = hashlib.sha256(content).hexdigest()
+        for name in TABLES.keys() - tables.keys():  # of an earlier record, which this one replaces
+            (self._at / f"{name}.parquet").unlink(missing_ok=True)
         started = self._started
+        summary = {name: float(value) for name, value in ended.summary.items() if isfinite(value)}
+        assert summary.keys() <= SUMMARY.keys(), f"{summary.keys() - SUMMARY.keys()} is not in SUMMARY"
         digests = started.digests if started else Digests()
         record = RunRecord(
             run_id=self._spec.run_id,
             spec=self._spec,
             outcome=ended.outcome,
-            summary=dict(ended.summary),
+            summary=summary,
             parameters=started.parameters if started else None,
             layers=started.layers if started else (),
             digests=digests.model_copy(update={"final": ended.final}),
             tables=tables,
             provenance=self._provenance,
             timings=timings,
-        )
+        ).sealed()
         write_bytes(self._at / "run.json", (record.model_dump_json(indent=1) + "\n").encode())
         return record
 

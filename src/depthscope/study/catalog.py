@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Literal
 
-from depthscope.core.errors import unknown_name
+from depthscope.core.errors import shown, unknown_name
+from depthscope.study.faults import FieldFaults
 
 Backend = Literal["numpy", "torch"]
 Kind = Literal[
@@ -26,6 +28,7 @@ class Entry:
         summary: what it is, in a line.
         targets: `"package.module:name"` of the code behind it, by backend.
         options: its options with their defaults; the default's type is the option's type.
+        limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
         accepts: for a family, the values that it takes in other fields of a run.
         sources: keys of the bibliography (`report/citations`).
     """
@@ -33,6 +36,7 @@ class Entry:
     summary: str
     targets: Mapping[Backend, str]
     options: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
     accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
 
@@ -90,12 +94,12 @@ CATALOG: Mapping[Kind, Mapping[str, Entry]] = {
         ),
         "A": Entry(
             summary="option A: identity, subsampled and zero-padded where the shape changes; no parameters",
-            targets={"torch": "depthscope.models.shortcuts:OptionA"},
+            targets={"torch": "depthscope.models.shortcuts:option_a"},
             sources=("he2016resnet",),
         ),
         "B": Entry(
             summary="option B: identity, and a 1x1 convolution with batch norm where the shape changes",
-            targets={"torch": "depthscope.models.shortcuts:OptionB"},
+            targets={"torch": "depthscope.models.shortcuts:option_b"},
             sources=("he2016resnet",),
         ),
     },
@@ -137,16 +141,29 @@ CATALOG: Mapping[Kind, Mapping[str, Entry]] = {
             summary="interleaved arms in the plane; the seed draws the points",
             targets=_both("depthscope.data.synthetic:spiral"),
             options={"arms": 3, "points_per_arm": 50, "turns": 0.64, "noise": 0.1, "start_radius": 0.1},
+            limits={
+                "arms": "[2, 1000]",
+                "points_per_arm": "[2, 1000000]",
+                "noise": "[0, inf)",
+                "start_radius": "[0, 1)",
+            },
         ),
         "images": Entry(
             summary="synthetic images of ten classes, for tests",
             targets=_both("depthscope.data.synthetic:images"),
             options={"num_train": 256, "num_test": 128, "image_size": 8},
+            limits={"num_train": "[1, 1000000]", "num_test": "[1, 1000000]", "image_size": "[1, 1024]"},
         ),
         "cifar10": Entry(
             summary="CIFAR-10, the real images",
             targets=_both("depthscope.data.cifar10:cifar10"),
             options={"num_train": 50_000, "num_test": 10_000, "image_size": 32, "validation": 0},
+            limits={
+                "num_train": "[1, 50000]",
+                "num_test": "[0, 10000]",
+                "image_size": "[1, 32]",
+                "validation": "[0, 49999]",
+            },
             sources=("krizhevsky2009cifar",),
         ),
     },
@@ -161,13 +178,15 @@ CATALOG: Mapping[Kind, Mapping[str, Entry]] = {
     "optimizer": {
         "sgd": Entry(
             summary="stochastic gradient descent with momentum; weight decay on all parameters",
-            targets={"numpy": "depthscope.lab.optimizers:MomentumSGD", "torch": "torch.optim:SGD"},
+            targets={"numpy": "depthscope.lab.optimizers:Momentum", "torch": "torch.optim:SGD"},
             options={"momentum": 0.9, "weight_decay": 0.0},
+            limits={"momentum": "[0, 1)", "weight_decay": "[0, inf)"},
         ),
         "adam": Entry(
             summary="Adam with bias correction",
             targets={"numpy": "depthscope.lab.optimizers:Adam", "torch": "torch.optim:Adam"},
             options={"beta1": 0.9, "beta2": 0.999, "eps": 1e-8},
+            limits={"beta1": "[0, 1)", "beta2": "[0, 1)", "eps": "(0, inf)"},
             sources=("kingma2015adam",),
         ),
     },
@@ -177,6 +196,7 @@ CATALOG: Mapping[Kind, Mapping[str, Entry]] = {
             summary="times `factor` at each milestone, given as a fraction of the run",
             targets=_both("depthscope.train.schedules:step"),
             options={"milestones": [0.5, 0.75], "factor": 0.1},
+            limits={"milestones": "(0, 1)", "factor": "(0, inf)"},
         ),
     },
     "measure": {
@@ -213,29 +233,62 @@ def check_name(kind: Kind, name: str) -> str:
 
 
 def fill_options(kind: Kind, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a catalogued name with defaults written out and numbers brought to the default's type.
+    """The options of a name with defaults written out and numbers brought to the default's type.
+
+    User code has no table of options: they are passed as they came.
 
     Raises:
-        ValueError: an option that the name does not have, or a value of another type.
+        FieldFaults: options that the name does not have, or values of another type or out of their limits.
     """
-    options = CATALOG[kind][name].options
-    for key in given:
-        if key not in options:
-            raise ValueError(f"{_options_of(kind)}.{key}: " + unknown_name(f"option of {name}", key, options))
-    return {key: _as_type_of(default, given.get(key, default), kind, key) for key, default in options.items()}
+    entry = CATALOG[kind].get(name)
+    faults: list[tuple[str, str]] = []
+    filled: dict[str, Any] = dict(entry.options) if entry else {}
+    for key, value in given.items():
+        if entry and key not in entry.options:
+            faults.append((key, unknown_name(f"option of {name}", key, entry.options)))
+            continue
+        try:
+            filled[key] = _brought_to(entry.options[key], value) if entry else _plain(value)
+            if entry and key in entry.limits:
+                _check_limits(filled[key], entry.limits[key])
+        except ValueError as error:
+            faults.append((key, str(error)))
+    if faults:
+        raise FieldFaults(faults)
+    return filled
 
 
-def _as_type_of(default: Any, value: Any, kind: Kind, key: str) -> Any:
-    wanted = type(default)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(default, float) and number:
+def _brought_to(default: Any, value: Any) -> Any:
+    """`value` as a value of the default's type; an integer will do for a float."""
+    if isinstance(default, float) and _is_number(value):
         return float(value)
-    if isinstance(default, list) and isinstance(value, list | tuple):
+    if isinstance(default, list) and isinstance(value, list | tuple) and all(_is_number(each) for each in value):
         return [float(each) for each in value]
-    if type(value) is wanted:
+    if type(value) is type(default) and not isinstance(default, float | list):
         return value
-    raise ValueError(f"{_options_of(kind)}.{key}: wanted {wanted.__name__}, got {value!r}.")
+    wanted = {float: "a number", int: "an integer", bool: "true or false", str: "text"}.get(type(default))
+    raise ValueError(f"wanted {wanted or 'a list of numbers'}, got {shown(value)}.")
 
 
-def _options_of(kind: Kind) -> str:
-    return "model_options" if kind == "family" else f"{kind}_options"
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool | str) or _is_number(value):
+        return value
+    if isinstance(value, list | tuple) and all(_is_number(each) for each in value):
+        return [float(each) for each in value]
+    raise ValueError(f"wanted text, a number, true or false, or a list of numbers, got {shown(value)}.")
+
+
+def _is_number(value: Any) -> bool:
+    # A file can hold integers that no float can: bounded first.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 and isfinite(value)
+
+
+def _check_limits(value: Any, interval: str) -> None:
+    low, high = (float(end) for end in interval[1:-1].split(","))
+    for each in value if isinstance(value, list) else [value]:
+        above = each > low or (interval[0] == "[" and each == low)
+        below = each < high or (interval[-1] == "]" and each == high)
+        if not (above and below):
+            raise ValueError(
+                f"wanted {'numbers' if isinstance(value, list) else 'a value'} in {interval}, got {each!r}."
+            )

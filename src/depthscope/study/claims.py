@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator
 
-from depthscope.study.run import Frozen
+from depthscope.core.errors import shown, unknown_name
+from depthscope.study.faults import FieldFaults
+from depthscope.study.metrics import SUMMARY
+from depthscope.study.run import Bool, Float, Frozen
 
 Expect = Literal["at_least", "at_most"]
 Text = Annotated[dict[Literal["en", "zh"], str], Field(min_length=1)]
+
+MAX_INTEGER = 2**63
+"""TOML promises 64 bits."""
+
+
+def toml_values(values: dict[str, Any]) -> dict[str, Any]:
+    """`values` as they came, if a study file can hold them and a record can repeat them.
+
+    Raises:
+        FieldFaults: a date, None, a number that is not finite, or an integer of more than 64 bits.
+    """
+    faults = [(key, f"a run has no such value: {shown(value)}.") for key, value in values.items() if not _plain(value)]
+    if faults:
+        raise FieldFaults(faults)
+    return values
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _plain(each) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return all(_plain(each) for each in value)
+    if isinstance(value, int | float):
+        return -MAX_INTEGER <= value < MAX_INTEGER or (isinstance(value, float) and isfinite(value))
+    return isinstance(value, str)
+
+
+Overrides = Annotated[dict[str, Any], AfterValidator(toml_values)]
+"""Fields of a run and their values; a dotted key such as `data_options.num_train` reaches into options."""
+
+
+def one_or_list(value: Any) -> str:
+    """Which member of a union of one value and a list is meant, so that a fault is told once."""
+    return "<list>" if isinstance(value, list | tuple) else "<one>"
 
 
 class Select(Frozen):
@@ -20,7 +58,7 @@ class Select(Frozen):
     """
 
     arm: str
-    where: dict[str, Any] = Field(default_factory=dict)
+    where: Overrides = Field(default_factory=dict)
 
 
 class _Claim(Frozen):
@@ -28,11 +66,18 @@ class _Claim(Frozen):
     text: Text = Field(description="the claim as a sentence, by language")
     part: str
     metric: str = Field(description="a key of the run's summary")
-    confirmatory: bool | tuple[str, ...] = Field(
-        default=False, description="the one claim that the study stands or falls with, at every size or at these"
-    )
+    confirmatory: Annotated[
+        Annotated[Bool, Tag("<one>")] | Annotated[tuple[str, ...], Tag("<list>")], Discriminator(one_or_list)
+    ] = Field(default=False, description="the one claim that the study stands or falls with, at every size or at these")
     sizes: tuple[str, ...] | None = Field(default=None, description="sizes that can judge it; None: all")
     unit: str = ""
+
+    @field_validator("metric")
+    @classmethod
+    def _known_metric(cls, metric: str) -> str:
+        if metric not in SUMMARY:
+            raise ValueError(unknown_name("metric", metric, SUMMARY))
+        return metric
 
 
 class DifferenceClaim(_Claim):
@@ -45,7 +90,7 @@ class DifferenceClaim(_Claim):
     a: Select
     b: Select
     expect: Expect
-    than: float
+    than: Float
 
 
 class DifferenceInDifferencesClaim(_Claim):
@@ -55,7 +100,7 @@ class DifferenceInDifferencesClaim(_Claim):
     first: tuple[Select, Select]
     second: tuple[Select, Select]
     expect: Expect
-    than: float
+    than: Float
 
 
 class LevelClaim(_Claim):
@@ -68,7 +113,7 @@ class LevelClaim(_Claim):
     cells: Annotated[tuple[Select, ...], Field(min_length=1)]
     statistic: Literal["every_seed", "median"]
     expect: Expect
-    than: float
+    than: Float
 
 
 class TheoryClaim(_Claim):
@@ -76,7 +121,7 @@ class TheoryClaim(_Claim):
 
     kind: Literal["theory_ratio"]
     cell: Select
-    tolerance: Annotated[float, Field(gt=0)]
+    tolerance: Annotated[Float, Field(gt=0)]
 
 
 Claim = Annotated[
@@ -96,12 +141,18 @@ def confirmatory_at(claim: Claim, size: str) -> bool:
 
 def selects(claim: Claim) -> tuple[Select, ...]:
     """All the selections that a claim makes."""
+    return tuple(select for _, select in located_selects(claim))
+
+
+def located_selects(claim: Claim) -> tuple[tuple[str, Select], ...]:
+    """(path within the claim, selection) of all the selections that a claim makes."""
     match claim:
         case DifferenceClaim():
-            return (claim.a, claim.b)
+            return (("a", claim.a), ("b", claim.b))
         case DifferenceInDifferencesClaim():
-            return (*claim.first, *claim.second)
+            named = (("first", claim.first), ("second", claim.second))
+            return tuple((f"{name}.{index}", select) for name, pair in named for index, select in enumerate(pair))
         case LevelClaim():
-            return claim.cells
+            return tuple((f"cells.{index}", select) for index, select in enumerate(claim.cells))
         case TheoryClaim():
-            return (claim.cell,)
+            return (("cell", claim.cell),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,24 +12,14 @@ from pydantic import ValidationError
 
 from depthscope.core.errors import FaultsError, unknown_name
 from depthscope.core.hashing import digest
-from depthscope.study.claims import Claim, Select, judged_at, selects
-from depthscope.study.run import RunSpec
+from depthscope.study.catalog import CATALOG
+from depthscope.study.cells import Cell as Cell
+from depthscope.study.cells import matching as matching
+from depthscope.study.check import MAX_RUNS, RUN_FIELDS, claim_faults, part_faults
+from depthscope.study.faults import found_in, in_order
+from depthscope.study.overlay import Origins, layered, merge, origin
+from depthscope.study.run import OPTION_FIELDS, RunSpec, incoherences
 from depthscope.study.study import Overrides, Part, StudySpec
-from depthscope.study.toml import merge
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One place in a study's table: an arm of a part, at values of the axes, with one seed.
-
-    Two cells may be the same run (`run_id`); it is then done once.
-    """
-
-    part: str
-    arm: str
-    axes: Mapping[str, Any]
-    seed: int
-    run_id: str
 
 
 @dataclass(frozen=True)
@@ -77,28 +68,14 @@ def expand(study: StudySpec, *, source: str | None = None) -> Plan:
     """The plan of a study.
 
     Raises:
-        FaultsError: faults in the runs or in the claims' selections, all at once, each with the
-            path in the study file that it comes from.
+        FaultsError: faults in the parts, the runs and the claims' selections, all at once, each with
+            the path in the study (at its size) that it comes from.
     """
-    found: dict[tuple[str, str], None] = {}
-    cells: list[Cell] = []
-    runs: dict[str, RunSpec] = {}
-    for name, part in study.parts.items():
-        for arm, axes, seed, values, origins in _combinations(study, name, part):
-            try:
-                spec = RunSpec.model_validate({**values, "seed": seed})
-            except ValidationError as error:
-                found.update(dict.fromkeys(_located(error, origins)))
-                continue
-            run_id = spec.run_id
-            known = runs.get(run_id)
-            measures = tuple(sorted({*spec.measures, *(known.measures if known else ())}))
-            runs[run_id] = spec.model_copy(update={"measures": measures})
-            cells.append(Cell(part=name, arm=arm, axes=axes, seed=seed, run_id=run_id))
-    if not found:
-        found.update(dict.fromkeys(_claim_faults(study, cells)))
+    cells, runs, found = _runs(study)
+    found += claim_faults(study, cells)
     if found:
-        raise FaultsError(source or study.name, sorted(found))
+        where = source or study.name
+        raise FaultsError(f"{where} at size {study.size!r}" if study.size else where, in_order(found))
     groups: dict[str, list[RunSpec]] = {}
     for spec in runs.values():
         groups.setdefault(group_key(spec), []).append(spec)
@@ -107,110 +84,100 @@ def expand(study: StudySpec, *, source: str | None = None) -> Plan:
     )
 
 
-_Origins = dict[str, str]
+def faults_of_runs(study: StudySpec) -> list[tuple[str, str]]:
+    """(path, message) of the faults in a study's parts and runs, its claims left aside."""
+    return _runs(study)[2]
+
+
+def _runs(study: StudySpec) -> tuple[list[Cell], dict[str, RunSpec], list[tuple[str, str]]]:
+    """(cells, runs by id, faults). A faulty run has its cells, with no id, so that claims can still be looked at."""
+    found = list(part_faults(study))
+    cells: list[Cell] = []
+    runs: dict[str, RunSpec] = {}
+    for name, part in study.parts.items():
+        before = len(cells)
+        for arm, axes, seeds, values, origins in _combinations(study, name, part):
+            spec: RunSpec | None = None
+            try:
+                spec = RunSpec.model_validate(values)
+            except ValidationError as error:
+                found += _located(error, values, origins)
+            for seed in seeds:
+                run_id = _keep(runs, spec.model_copy(update={"seed": seed})) if spec else ""
+                cells.append(Cell(part=name, arm=arm, axes=axes, seed=seed, run_id=run_id))
+        if len(cells) == before and not found:
+            found.append((f"parts.{name}.exclude", "leaves no run in this part."))
+    return cells, runs, found
+
+
+def _keep(runs: dict[str, RunSpec], spec: RunSpec) -> str:
+    """Add a run, or its measures to those of the same run that is there."""
+    run_id = spec.run_id
+    known = runs.get(run_id)
+    measures = tuple(sorted({*spec.measures, *(known.measures if known else ())}))
+    runs[run_id] = spec.model_copy(update={"measures": measures})
+    return run_id
 
 
 def _combinations(
     study: StudySpec, name: str, part: Part
-) -> Iterator[tuple[str, dict[str, Any], int, dict[str, Any], _Origins]]:
+) -> Iterator[tuple[str, dict[str, Any], list[int], dict[str, Any], Origins]]:
+    """(arm, values of the axes, seeds, fields of the run without its seed, where they come from)."""
+    seeds = study.seeds_of(part)
+    if len(part.arms) * len(seeds) * math.prod(map(len, part.axes.values())) > MAX_RUNS:
+        return  # told by part_faults
     for index, arm in enumerate(part.arms):
-        values, origins = _layered(
+        values, origins = layered(
             (study.base, "base"), (part.base, f"parts.{name}.base"), (arm.set, f"parts.{name}.arms.{index}.set")
         )
+        values.pop("seed", None)
         for point in itertools.product(*part.axes.values()):
             axes = dict(zip(part.axes, point, strict=True))
-            here, where = _layered((axes, f"parts.{name}.axes"))
-            merged, origin = merge(values, here), {**origins, **where}
-            for seed in study.seeds_of(part):
-                full = {**merged, "seed": seed}
-                if any(_agrees(full, arm.name, rule) for rule in part.exclude):
-                    continue
-                yield arm.name, axes, seed, merged, origin
+            here, where = layered((axes, f"parts.{name}.axes"))
+            here.pop("seed", None)
+            merged = merge(values, here)
+            left = [seed for seed in seeds if not any(_agrees(merged, arm.name, seed, rule) for rule in part.exclude)]
+            if left:
+                yield arm.name, axes, left, merged, {**origins, **where}
 
 
-def _layered(*layers: tuple[Overrides, str]) -> tuple[dict[str, Any], _Origins]:
-    """Later layers over earlier ones, with the path in the study file that each value comes from."""
-    values: dict[str, Any] = {}
-    origins: _Origins = {}
-    for overrides, path in layers:
-        for key, value in overrides.items():
-            head, dot, tail = key.partition(".")
-            values = merge(values, {head: {tail: value}} if dot else {head: value})
-            origins[key] = origins[head] = f"{path}.{key}"
-            if isinstance(value, dict):
-                origins.update({f"{key}.{inner}": f"{path}.{key}.{inner}" for inner in value})
-    return values, origins
+def _agrees(values: Mapping[str, Any], arm: str, seed: int, rule: Overrides) -> bool:
+    """Whether a run has all the values of a rule, those included that it has by default."""
 
-
-def _agrees(values: Mapping[str, Any], arm: str, rule: Overrides) -> bool:
     def value_of(key: str) -> Any:
         head, dot, tail = key.partition(".")
-        found = arm if key == "arm" else values.get(head)
-        return found.get(tail) if dot and isinstance(found, dict) else found
+        if head in ("arm", "seed"):
+            return arm if head == "arm" else seed
+        field = RunSpec.model_fields.get(head)
+        default = field.get_default(call_default_factory=True) if field and not field.is_required() else None
+        found = values.get(head, default)
+        if not dot:
+            return found
+        kind = OPTION_FIELDS.get(head)
+        entry = CATALOG[kind].get(str(values.get(kind, RunSpec.model_fields[kind].default))) if kind else None
+        return {**(entry.options if entry else {}), **(found if isinstance(found, dict) else {})}.get(tail)
 
     return all(value_of(key) == wanted for key, wanted in rule.items())
 
 
-def _located(error: ValidationError, origins: _Origins) -> Iterator[tuple[str, str]]:
-    for fault in error.errors(include_url=False):
-        field = ".".join(str(part) for part in fault["loc"])
-        message = str(fault["msg"]).removeprefix("Value error, ")
-        if not field:  # a rule over several fields begins its message with the field to mend
-            field, _, message = message.partition(": ")
-        if fault["type"] == "extra_forbidden":
-            message = unknown_name("field of a run", field, [each for each in RunSpec.model_fields if each != "seed"])
-        elif fault["type"] == "missing":
+def _located(error: ValidationError, values: Mapping[str, Any], origins: Origins) -> Iterator[tuple[str, str]]:
+    faulty: set[str] = set()
+    for fault in found_in(error):
+        field = ".".join(fault.path)
+        faulty.add(fault.path[0])
+        if fault.kind == "missing":
             yield f"base.{field}", "missing; every run needs it."
-            continue
-        elif fault["type"] != "value_error":
-            message = f"{message}; got {fault.get('input')!r}."
-        yield _origin(field, origins), message
-
-
-def _origin(field: str, origins: _Origins) -> str:
-    parts = field.split(".")
-    for length in range(len(parts), 0, -1):
-        head = ".".join(parts[:length])
-        if head in origins:
-            return ".".join([origins[head], *parts[length:]])
-    return f"base.{field}"
-
-
-def _claim_faults(study: StudySpec, cells: list[Cell]) -> Iterator[tuple[str, str]]:
-    names = [claim.name for claim in study.claims]
-    for index, claim in enumerate(study.claims):
-        path = f"claims.{index}"
-        if names.count(claim.name) > 1:
-            yield f"{path}.name", f"{claim.name!r} is used twice; each claim needs its own name."
-        if claim.part not in study.parts:
-            yield f"{path}.part", unknown_name("part", claim.part, study.parts)
-        elif judged_at(claim, study.size):
-            for select in selects(claim):
-                yield from _select_faults(study, claim, select, cells, path)
-
-
-def _select_faults(
-    study: StudySpec, claim: Claim, select: Select, cells: list[Cell], path: str
-) -> Iterator[tuple[str, str]]:
-    part = study.parts[claim.part]
-    arms = [arm.name for arm in part.arms]
-    if select.arm not in arms:
-        yield path, unknown_name("arm", select.arm, arms)
-        return
-    for key in select.where:
-        if key not in part.axes:
-            yield path, unknown_name(f"axis of part {claim.part}", key, part.axes)
-            return
-    if not matching(cells, claim.part, select):
-        asked = ", ".join(f"{key}={value}" for key, value in select.where.items())
-        yield path, f"no run has arm {select.arm!r} with {asked}; the part's axes hold {dict(part.axes)}."
-
-
-def matching(cells: list[Cell] | tuple[Cell, ...], part: str, select: Select) -> list[Cell]:
-    """The cells that a claim's selection means, with `"min"` and `"max"` resolved among the arm's own."""
-    mine = [cell for cell in cells if cell.part == part and cell.arm == select.arm]
-    for key, wanted in select.where.items():
-        present: set[Any] = {cell.axes.get(key) for cell in mine}
-        value = {"min": min, "max": max}[wanted](present) if wanted in ("min", "max") and present else wanted
-        mine = [cell for cell in mine if cell.axes.get(key) == value]
-    return mine
+        elif fault.kind == "extra_forbidden":
+            yield origin(field, origins), unknown_name("field of a run", field, RUN_FIELDS)
+        else:
+            yield origin(field, origins), fault.message
+    # Rules over several fields were not reached where one field is at fault: the valid ones are held to them here.
+    valid = {field: values[field] for field in RUN_FIELDS if field in values and field not in faulty}
+    defaults = {
+        name: field.get_default(call_default_factory=True)
+        for name, field in RunSpec.model_fields.items()
+        if not field.is_required() and name not in faulty
+    }
+    for field, message in incoherences({**defaults, **valid}):
+        if field.partition(".")[0] not in faulty:
+            yield origin(field, origins), message

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from depthscope.core.depth import cifar_blocks_per_stage
+from depthscope.core.errors import shown
 from depthscope.core.hashing import digest
-from depthscope.study.catalog import CATALOG, Kind, check_name, fill_options
+from depthscope.study.catalog import CATALOG, Kind, check_name, fill_options, is_user_code
+from depthscope.study.faults import FieldFaults
 
 MATHEMATICS = 1
 """Counted up when a change of code changes the numbers of a run whose spec stayed the same."""
 
 Scalar = bool | int | float | str | list[float]
 Options = dict[str, Scalar]
+
+# Strict, so that `depth = "20"` or `depth = true` in a file is a fault and not a 20 or a 1.
+Int = Annotated[int, Field(strict=True)]
+Float = Annotated[float, Field(strict=True)]
+Bool = Annotated[bool, Field(strict=True)]
+
+OPTION_FIELDS: dict[str, Kind] = {
+    "model_options": "family",
+    "data_options": "data",
+    "optimizer_options": "optimizer",
+    "schedule_options": "schedule",
+}
 
 
 class Frozen(BaseModel):
@@ -35,41 +50,47 @@ class RunSpec(Frozen):
     precision: Literal["float32", "float64", "bfloat16"] = Field(
         default="float32", description="dtype of training; bfloat16 means autocast with float32 weights"
     )
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(default=0, description="names every random stream of the run")
+    seed: Annotated[Int, Field(ge=0, lt=2**31)] = Field(default=0, description="names every random stream of the run")
 
     family: str = Field(description="family of networks")
-    depth: Annotated[int, Field(ge=1, le=100_000)] = Field(
+    depth: Annotated[Int, Field(ge=1, le=100_000)] = Field(
         description="the dial: weighted layers, as the family counts"
     )
-    width: Annotated[int, Field(ge=1, le=65_536)] = Field(description="units a layer, or channels of the first stage")
+    width: Annotated[Int, Field(ge=1, le=65_536)] = Field(description="units a layer, or channels of the first stage")
     shortcut: str = Field(default="none", description="what is added to a block's branch")
     norm: str = Field(default="none", description="normaliser")
     activation: str = Field(description="nonlinearity")
     init: str = Field(description="initialiser of the weights")
-    gain: Annotated[float, Field(gt=0)] = Field(
+    gain: Annotated[Float, Field(gt=0)] = Field(
         default=1.0, description="factor on the initialiser's standard deviation"
     )
-    stem_gain: Annotated[float, Field(gt=0)] | None = Field(default=None, description="the stem's own gain, if another")
-    zero_last_gamma: bool = Field(default=False, description="start each branch's last batch-norm scale at 0")
-    model_options: Options = Field(default_factory=dict, description="further arguments of the family")
+    stem_gain: Annotated[Float, Field(gt=0)] | None = Field(default=None, description="the stem's own gain, if another")
+    zero_last_gamma: Bool = Field(default=False, description="start each branch's last batch-norm scale at 0")
+    model_options: Options = Field(
+        default_factory=dict, validate_default=True, description="further arguments of the family"
+    )
 
     data: str = Field(description="data set")
-    data_options: Options = Field(default_factory=dict, description="arguments of the data set")
+    data_options: Options = Field(default_factory=dict, validate_default=True, description="arguments of the data set")
     augment: str = Field(default="none", description="augmentation of training examples")
-    padding: Annotated[int, Field(ge=0, le=64)] = Field(default=0, description="pixels of zero padding before the crop")
+    padding: Annotated[Int, Field(ge=0, le=64)] = Field(default=0, description="pixels of zero padding before the crop")
 
-    epochs: Annotated[int, Field(ge=1)] | None = Field(default=None, description="passes over the data; or give steps")
-    steps: Annotated[int, Field(ge=0)] | None = Field(default=None, description="updates; 0 measures an untrained net")
-    batch_size: Annotated[int, Field(ge=1)] | None = Field(default=None, description="None means all examples at once")
+    epochs: Annotated[Int, Field(ge=1)] | None = Field(default=None, description="passes over the data; or give steps")
+    steps: Annotated[Int, Field(ge=0)] | None = Field(default=None, description="updates; 0 measures an untrained net")
+    batch_size: Annotated[Int, Field(ge=1)] | None = Field(default=None, description="None means all examples at once")
     optimizer: str = Field(default="sgd", description="update rule")
-    optimizer_options: Options = Field(default_factory=dict, description="momentum, weight decay, betas, ...")
-    lr: Annotated[float, Field(gt=0)] = Field(default=0.1, description="peak learning rate")
+    optimizer_options: Options = Field(
+        default_factory=dict, validate_default=True, description="momentum, weight decay, betas, ..."
+    )
+    lr: Annotated[Float, Field(gt=0)] = Field(default=0.1, description="peak learning rate")
     schedule: str = Field(default="constant", description="learning rate over the run")
-    schedule_options: Options = Field(default_factory=dict, description="milestones, factor, ...")
-    warmup_steps: Annotated[int, Field(ge=0)] = Field(
+    schedule_options: Options = Field(
+        default_factory=dict, validate_default=True, description="milestones, factor, ..."
+    )
+    warmup_steps: Annotated[Int, Field(ge=0)] = Field(
         default=0, description="steps of linear rise from lr / warmup_steps"
     )
-    stop_loss: Annotated[float, Field(gt=0)] | None = Field(
+    stop_loss: Annotated[Float, Field(gt=0)] | None = Field(
         default=None, description="stop early once train accuracy is 1 and train loss is at most this (None: never)"
     )
 
@@ -86,46 +107,19 @@ class RunSpec(Frozen):
     def _known_measures(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted({check_name("measure", name) for name in names}))
 
-    @model_validator(mode="before")
+    @field_validator(*OPTION_FIELDS, mode="before")
     @classmethod
-    def _options_filled(cls, values: object) -> object:
+    def _options_filled(cls, given: object, info: ValidationInfo) -> object:
         # Defaults are written out, so that leaving an option away and giving its default are one run.
-        if not isinstance(values, dict):
-            return values
-        filled = dict(values)
-        for kind, field in _OPTION_FIELDS.items():
-            name, given = filled.get(kind, cls.model_fields[kind].default), filled.get(field, {})
-            if isinstance(name, str) and isinstance(given, dict) and name in CATALOG[kind]:
-                filled[field] = fill_options(kind, name, given)
-        return filled
+        kind = OPTION_FIELDS[str(info.field_name)]
+        name = info.data.get(kind)  # absent where the name itself is at fault
+        return fill_options(kind, name, given) if name is not None and isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _coherent(self) -> RunSpec:
-        if (self.epochs is None) == (self.steps is None):
-            raise ValueError("epochs: give either epochs or steps, and not both.")
-        entry = CATALOG["family"].get(self.family)
-        if entry is None:
-            return self
-        if self.backend not in entry.targets:
-            raise ValueError(f"backend: {self.family!r} runs on {' and '.join(entry.targets)}, not on {self.backend}.")
-        for field, allowed in entry.accepts.items():
-            value = getattr(self, field)
-            if value not in allowed:
-                names = ", ".join(repr(each) for each in allowed)
-                raise ValueError(f"{field}: {self.family!r} takes {names}, not {value!r}.")
-        if self.family == "cifar_resnet":
-            try:
-                cifar_blocks_per_stage(self.depth)
-            except ValueError as error:
-                raise ValueError(f"depth: {error}") from error
-        if self.shortcut == "identity_2" and self.depth % 2:
-            raise ValueError(f"depth: two-layer blocks need an even depth; nearest {self.depth - 1}, {self.depth + 1}.")
-        if self.zero_last_gamma and self.shortcut == "none":
-            raise ValueError("zero_last_gamma: needs a shortcut; a plain network would output zeros.")
-        if self.backend == "numpy" and self.precision == "bfloat16":
-            raise ValueError("precision: the NumPy laboratory has float32 and float64, no bfloat16.")
-        if self.backend == "numpy" and (self.batch_size is not None or self.optimizer_options.get("weight_decay")):
-            raise ValueError("backend: the laboratory trains on the full batch without weight decay; leave both away.")
+        faults = list(incoherences(self.__dict__))
+        if faults:
+            raise FieldFaults(faults)
         return self
 
     @property
@@ -134,9 +128,61 @@ class RunSpec(Frozen):
         return digest({"mathematics": MATHEMATICS, **self.model_dump(mode="json", exclude={"measures"})})
 
 
-_OPTION_FIELDS: dict[Kind, str] = {
-    "family": "model_options",
-    "data": "data_options",
-    "optimizer": "optimizer_options",
-    "schedule": "schedule_options",
-}
+def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(field to mend, what is wrong) of fields that are each valid and do not go together.
+
+    Args:
+        values: the valid fields of a run; a rule over one that is absent is passed over, so that all
+            that can be said of a faulty run is said at once.
+    """
+
+    def known(*fields: str) -> bool:
+        return all(field in values for field in fields)
+
+    if known("epochs", "steps") and (values["epochs"] is None) == (values["steps"] is None):
+        both = values["steps"] is not None
+        yield "epochs", "give epochs or steps, not both." if both else "missing; give epochs or steps."
+    if known("family", "backend"):
+        yield from _backend_faults(values)
+    entry = CATALOG["family"].get(str(values.get("family")))
+    for field, allowed in entry.accepts.items() if entry else ():
+        user_data = field == "data" and is_user_code(values.get(field, ""))
+        if known(field) and values[field] not in allowed and not user_data:
+            names = " or ".join(shown(each) for each in allowed)
+            yield field, f"{values['family']!r} takes {names}, not {values[field]!r}."
+    if known("family", "depth") and values["family"] == "cifar_resnet":
+        try:
+            cifar_blocks_per_stage(values["depth"])
+        except ValueError as error:
+            yield "depth", str(error)
+    if known("shortcut", "depth") and values["shortcut"] == "identity_2" and values["depth"] % 2:
+        depth = values["depth"]
+        near = f"The nearest are {depth - 1} and {depth + 1}." if depth > 1 else "The smallest is 2."
+        yield "depth", f"depth {depth} is odd, and two-layer branches need an even one. {near}"
+    if known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
+        yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
+
+
+def _backend_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    backend, family = values["backend"], values["family"]
+    runs_on = CATALOG["family"][family].targets if family in CATALOG["family"] else ("torch",)
+    if backend not in runs_on:
+        yield "backend", f"{family!r} runs on {' and '.join(runs_on)}, not on {backend}."
+        return  # what follows would only repeat it
+    for kind in ("data", "augment", "optimizer", "schedule"):
+        name = str(values.get(kind))
+        if name in CATALOG[kind] and backend not in CATALOG[kind][name].targets:
+            yield kind, f"{name!r} is not there for {backend}."
+    for name in values.get("measures", ()):
+        if backend not in CATALOG["measure"][name].targets:
+            yield "measures", f"{name!r} is not there for {backend}."
+    if backend == "torch":
+        if values.get("stop_loss") is not None:
+            yield "stop_loss", "only the NumPy laboratory stops early; leave it away."
+        return
+    if values.get("precision") == "bfloat16":
+        yield "precision", "the NumPy laboratory has float32 and float64, no bfloat16."
+    if values.get("batch_size") is not None:
+        yield "batch_size", "the NumPy laboratory trains on the full batch; leave it away."
+    if values.get("optimizer_options", {}).get("weight_decay"):
+        yield "optimizer_options.weight_decay", "the NumPy laboratory has no weight decay; leave it away."

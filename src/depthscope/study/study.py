@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from depthscope.core.hashing import digest
-from depthscope.study.claims import Claim, Text
-from depthscope.study.run import Frozen
+from depthscope.study.claims import Claim, Text, one_or_list, toml_values
+from depthscope.study.claims import Overrides as Overrides
+from depthscope.study.run import Frozen, Int
 
-Overrides = dict[str, Any]
-"""Fields of a run and their values; a dotted key such as `data_options.num_train` reaches into options."""
+Seed = Annotated[Int, Field(ge=0, lt=2**31)]
+Seeds = Annotated[
+    Annotated[Int, Field(ge=1, le=10_000), Tag("<one>")]
+    | Annotated[list[Seed], Field(min_length=1, max_length=10_000), Tag("<list>")],
+    Discriminator(one_or_list),
+]
+"""A number of seeds (0 to n-1), or the seeds themselves."""
+
+PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Axes = Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], AfterValidator(toml_values)]
 
 
 class Arm(Frozen):
@@ -47,8 +56,8 @@ class Part(Frozen):
     title: Text | None = None
     base: Overrides = Field(default_factory=dict)
     arms: Annotated[tuple[Arm, ...], Field(min_length=1)]
-    axes: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
-    seeds: Annotated[int, Field(ge=1, le=10_000)] | list[Annotated[int, Field(ge=0, lt=2**31)]] | None = None
+    axes: Axes = Field(default_factory=dict)
+    seeds: Seeds | None = None
     exclude: tuple[Overrides, ...] = ()
     baseline: str | None = None
 
@@ -78,8 +87,8 @@ class StudySpec(Frozen):
     size: str = ""
     sources: tuple[str, ...] = ()
     base: Overrides = Field(default_factory=dict)
-    seeds: Annotated[int, Field(ge=1, le=10_000)] | list[Annotated[int, Field(ge=0, lt=2**31)]] = 3
-    parts: Annotated[dict[str, Part], Field(min_length=1)]
+    seeds: Seeds = 3
+    parts: Annotated[dict[PartName, Part], Field(min_length=1)]
     claims: tuple[Claim, ...] = ()
 
     def seeds_of(self, part: Part) -> tuple[int, ...]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import tomli_w
 from pydantic import ValidationError
 
 from depthscope.core.errors import FaultsError, UserError, nearest, unknown_name
 from depthscope.study.claims import DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, Select, TheoryClaim
+from depthscope.study.expand import faults_of_runs
+from depthscope.study.faults import Fault, found_in, in_order
+from depthscope.study.overlay import merge
 from depthscope.study.study import Arm, Part, StudySpec
 
 _NAMED = resources.files("depthscope.study") / "named"
 DEFAULT_SIZE = "quick"
+MAX_CHARACTERS = 1_000_000
+"""A study is a page or two; anything longer was not meant as one."""
 
 
 def bundled() -> tuple[str, ...]:
@@ -35,12 +40,17 @@ def read_source(study: str | Path) -> tuple[str, str]:
     if name in bundled():
         return name, (_NAMED / f"{name}.toml").read_text(encoding="utf-8")
     path = Path(name)
-    if path.suffix == ".toml" or path.exists():
-        try:
-            return name, path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise UserError(f"{name}: the study file cannot be read ({reason}).") from error
+    try:
+        if path.suffix == ".toml" or path.exists():
+            with path.open(encoding="utf-8") as file:
+                text = file.read(MAX_CHARACTERS + 1)
+            if len(text) > MAX_CHARACTERS:
+                raise UserError(f"{name}: too long for a study file (over {MAX_CHARACTERS:,} characters).")
+            return name, text
+    except OSError as error:
+        raise UserError(f"{name}: the study file cannot be read ({error.strerror or error}).") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name}: not a study file: byte {error.start} is not UTF-8 text.") from error
     raise UserError(f"{unknown_name('study', name, bundled())} Or give the path of a .toml file.")
 
 
@@ -49,7 +59,7 @@ def load(study: str | Path, size: str | None = None) -> StudySpec:
 
     Args:
         study: a name of `bundled()`, or a path.
-        size: None takes `quick` where the file has sizes.
+        size: None takes `quick` where the file has it, else the file's first size.
 
     Raises:
         UserError: see `read_source` and `parse`.
@@ -70,29 +80,30 @@ def parse(text: str, *, source: str, size: str | None = None) -> StudySpec:
     `[sizes.NAME]` is laid over the rest of the file: tables are merged, anything else is replaced.
 
     Raises:
-        FaultsError: all faults of structure, each with its path. (Faults in the runs that the study
-            describes are found when it is expanded.)
+        FaultsError: all faults of structure, in all sizes, each with its path; and the faults of the
+            runs, where the rest of the file can be made out. (Where the structure is sound, the
+            faults of the runs are found when the study is expanded.)
+        UserError: a size that the file does not have.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FaultsError(source, [("", f"not TOML: {error}")]) from error
+    document = _document(text, source)
     sizes = document.pop("sizes", {})
     if not isinstance(sizes, dict) or not all(isinstance(each, dict) for each in sizes.values()):
         raise FaultsError(source, [("sizes", "wanted tables such as [sizes.quick].")])
     if size is None:
-        size = DEFAULT_SIZE if DEFAULT_SIZE in sizes else next(iter(sizes), None)
+        size = DEFAULT_SIZE if DEFAULT_SIZE in sizes else next(iter(sizes), document.get("size", ""))
     elif sizes and size not in sizes:
         raise UserError(f"{source}: {unknown_name('size', size, sizes)}")
     elif not sizes and size != document.get("size", ""):
-        raise UserError(f"{source}: unknown size {size!r}: this file has one size only; leave --size away.")
-    if size is not None and sizes:
-        document = merge(document, sizes[size])
-        document["size"] = size
-    try:
-        return StudySpec.model_validate(document)
-    except ValidationError as error:
-        raise FaultsError(source, faults(error, StudySpec)) from error
+        raise UserError(f"{source}: unknown size {size!r}. This file has one size only; leave --size away.")
+    if not sizes:
+        study, told = _read(document, size, {})
+    else:
+        read = {name: _read({**merge(document, over), "size": name}, name, over) for name, over in sizes.items()}
+        study, told = read[size][0], [fault for _, faults in read.values() for fault in faults]
+        told += _unknown_sizes(document, sizes)
+    if study is None or told:
+        raise FaultsError(source, in_order(told))
+    return study
 
 
 def dump(study: StudySpec) -> str:
@@ -100,65 +111,94 @@ def dump(study: StudySpec) -> str:
     return tomli_w.dumps(_without_none(study.model_dump(mode="json", exclude_defaults=True)), multiline_strings=False)
 
 
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """`above` laid over `below`: tables merge key by key, everything else is replaced."""
-    merged = deepcopy(dict(below))
-    for key, value in above.items():
-        old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else deepcopy(value)
-    return merged
+def _document(text: str, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of more than 4,300 digits
+        raise FaultsError(source, [("", f"not TOML: {error}")]) from error
 
 
-_KNOWN_KEYS = {
-    model: tuple(model.model_fields)
-    for model in (StudySpec, Part, Arm, Select, DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, TheoryClaim)
+def _read(document: dict[str, Any], size: str, over: Mapping[str, Any]) -> tuple[StudySpec | None, list[_Told]]:
+    """(the study, its faults) of a document, of which `over` is what its size has laid over it."""
+    try:
+        return StudySpec.model_validate(document), []
+    except ValidationError as error:
+        found = found_in(error)
+    told = []
+    for fault in found:
+        place = ("sizes", size, *fault.path) if _holds(over, fault.path) else fault.path
+        told.append((".".join(place), fault.message or _unknown_key(fault)))
+    rest = _sound_rest(document, found)
+    return None, told + (faults_of_runs(rest) if rest else [])
+
+
+_Told = tuple[str, str]
+
+
+def _holds(value: Any, path: tuple[str, ...]) -> bool:
+    for key in path:
+        if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        elif isinstance(value, dict) and key in value:
+            value = value[key]
+        else:
+            return False
+    return True
+
+
+_CLAIMS = {
+    get_args(model.model_fields["kind"].annotation)[0]: tuple(model.model_fields)
+    for model in (DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, TheoryClaim)
 }
+_DECIDES_RUNS = ("base", "parts", "arms", "axes", "set", "exclude", "seeds", "sizes")
 
 
-def faults(error: ValidationError, root: type[StudySpec]) -> list[tuple[str, str]]:
-    """(dotted path, message) of each fault that pydantic found, in our words."""
-    found = []
-    for each in error.errors(include_url=False):
-        path = [str(part) for part in each["loc"] if part not in ("int", "list[constrained-int]")]
-        found.append((".".join(_without_tags(path)), _message(each, path)))
-    return sorted(set(found))
+def _known_keys(fault: Fault) -> tuple[str, ...]:
+    match fault.path:
+        case (_,):
+            return (*StudySpec.model_fields, "sizes")
+        case ("parts", _, _):
+            return tuple(Part.model_fields)
+        case ("parts", *_):
+            return tuple(Arm.model_fields)
+        case ("claims", _, _) if fault.tag in _CLAIMS:
+            return _CLAIMS[fault.tag]
+    return tuple(Select.model_fields)
 
 
-def _without_tags(path: list[str]) -> list[str]:
-    # A discriminated union puts the tag into the path: claims.0.difference.a -> claims.0.a
-    tagged = len(path) > 2 and path[0] == "claims" and path[1].isdigit()
-    return path[:2] + path[3:] if tagged else path
+def _unknown_key(fault: Fault) -> str:
+    return unknown_name("key", fault.path[-1], _known_keys(fault))
 
 
-def _message(fault: Any, path: list[str]) -> str:
-    kind, given = fault["type"], fault.get("input")
-    if kind == "extra_forbidden":
-        known = sorted({key for keys in _candidates(path) for key in keys})
-        guess = nearest(path[-1], known)
-        hint = f" Did you mean {guess!r}?" if guess else ""
-        return f"unknown key.{hint} Known: {', '.join(known)}."
-    if kind == "missing":
-        return "missing; it must be given."
-    if kind == "value_error":
-        return str(fault["msg"]).removeprefix("Value error, ")
-    if kind == "string_pattern_mismatch":
-        return f"wanted a name of letters, digits and hyphens, got {given!r}."
-    shown = repr(given)
-    return f"{fault['msg']}; got {shown if len(shown) < 60 else shown[:57] + '...'}."
+def _sound_rest(document: dict[str, Any], found: list[Fault]) -> StudySpec | None:
+    """The study without its faulty claims and unknown keys; None where its runs cannot be made out then.
+
+    A misspelt `axes` would make faults of every run that are none, so the rest is left alone.
+    """
+    rest = deepcopy(document)
+    for fault in found:
+        if fault.path[0] == "claims":
+            continue
+        if fault.kind != "extra_forbidden" or nearest(fault.path[-1], _known_keys(fault)) in _DECIDES_RUNS:
+            return None
+        holder: Any = rest
+        for key in fault.path[:-1]:
+            holder = holder[int(key)] if isinstance(holder, list) else holder[key]
+        del holder[fault.path[-1]]
+    try:
+        return StudySpec.model_validate({**rest, "claims": []})
+    except ValidationError:  # pragma: no cover - only what was told is left out
+        return None
 
 
-def _candidates(path: list[str]) -> list[tuple[str, ...]]:
-    if len(path) == 1:
-        return [_KNOWN_KEYS[StudySpec]]
-    if path[0] == "parts":
-        return [_KNOWN_KEYS[Arm if "arms" in path[2:-1] else Part]]
-    if path[0] == "claims" and len(path) == 4:
-        return [
-            tuple(model.model_fields)
-            for model in (DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, TheoryClaim)
-            if model.model_fields["kind"].annotation.__args__[0] == path[2]  # type: ignore[union-attr]
-        ]
-    return [_KNOWN_KEYS[Select]]
+def _unknown_sizes(document: dict[str, Any], sizes: dict[str, Any]) -> Iterator[_Told]:
+    claims = document.get("claims")
+    for index, claim in enumerate(claims if isinstance(claims, list) else []):
+        for key in ("sizes", "confirmatory"):
+            named = claim.get(key) if isinstance(claim, dict) else None
+            for name in named if isinstance(named, list) else []:
+                if isinstance(name, str) and name not in sizes:
+                    yield f"claims.{index}.{key}", unknown_name("size", name, sizes)
 
 
 def _without_none(value: Any) -> Any:

@@ -1,0 +1,95 @@
+"""What a study must keep beyond its structure: arms, axes and claims that mean something."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from depthscope.core.errors import shown, unknown_name
+from depthscope.study.cells import Cell, matching
+from depthscope.study.claims import Select, judged_at, located_selects
+from depthscope.study.run import RunSpec
+from depthscope.study.study import Overrides, Part, StudySpec
+
+RUN_FIELDS = tuple(field for field in RunSpec.model_fields if field != "seed")
+MAX_RUNS = 100_000
+"""Most runs of one part; more is a slip of the pen in an axis, and would fill the memory before it ran."""
+
+_SEED = "seeds have a key of their own: `seeds`, in the part or at the top."
+
+
+def part_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
+    """(path, message) of what the parts of a study get wrong, whatever their runs are."""
+    yield from _seed_faults(study.base, "base")
+    for name, part in study.parts.items():
+        path = f"parts.{name}"
+        arms = [arm.name for arm in part.arms]
+        yield from _seed_faults(part.base, f"{path}.base")
+        for index, arm in enumerate(part.arms):
+            yield from _seed_faults(arm.set, f"{path}.arms.{index}.set")
+            if arm.name in arms[:index]:
+                yield f"{path}.arms.{index}.name", f"{arm.name!r} is used twice; each arm needs its own name."
+        if part.baseline is not None and part.baseline not in arms:
+            yield f"{path}.baseline", unknown_name("arm", part.baseline, arms)
+        yield from _axis_faults(part, path)
+        for index, rule in enumerate(part.exclude):
+            yield from _rule_faults(rule, arms, f"{path}.exclude.{index}")
+        count = len(arms) * math.prod(map(len, part.axes.values())) * len(study.seeds_of(part))
+        if count > MAX_RUNS:
+            yield path, f"{count:,} runs; wanted {MAX_RUNS:,} or less. Shorten its axes or seeds."
+
+
+def _seed_faults(overrides: Overrides, path: str) -> Iterator[tuple[str, str]]:
+    if "seed" in overrides:
+        yield f"{path}.seed", _SEED
+
+
+def _axis_faults(part: Part, path: str) -> Iterator[tuple[str, str]]:
+    for key, values in part.axes.items():
+        if key == "seed":
+            yield f"{path}.axes.seed", _SEED
+        twice = [value for index, value in enumerate(values) if value in values[:index]]
+        if twice:
+            yield f"{path}.axes.{key}", f"holds {shown(twice[0])} twice."
+        for arm in part.arms:
+            if key in arm.set:
+                yield f"{path}.axes.{key}", f"arm {arm.name!r} sets {key} too, and only one of them can decide it."
+
+
+def _rule_faults(rule: Overrides, arms: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
+    if not rule:
+        yield path, "an empty rule would leave out every run; name the values of the runs to leave out."
+    for key, value in rule.items():
+        if key == "arm" and value not in arms:
+            yield f"{path}.arm", unknown_name("arm", str(value), arms)
+        elif key.partition(".")[0] not in ("arm", "seed", *RUN_FIELDS):
+            yield f"{path}.{key}", unknown_name("field of a run", key, ("arm", "seed", *RUN_FIELDS))
+
+
+def claim_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str, str]]:
+    """(path, message) of claims that speak of arms, axes or runs that the study does not have."""
+    names = [claim.name for claim in study.claims]
+    for index, claim in enumerate(study.claims):
+        path = f"claims.{index}"
+        if claim.name in names[:index]:
+            yield f"{path}.name", f"{claim.name!r} is used twice; each claim needs its own name."
+        if claim.part not in study.parts:
+            yield f"{path}.part", unknown_name("part", claim.part, study.parts)
+        elif judged_at(claim, study.size):
+            for below, select in located_selects(claim):
+                yield from _select_faults(study.parts[claim.part], claim.part, select, cells, f"{path}.{below}")
+
+
+def _select_faults(
+    part: Part, name: str, select: Select, cells: Sequence[Cell], path: str
+) -> Iterator[tuple[str, str]]:
+    arms = [arm.name for arm in part.arms]
+    unknown = [key for key in select.where if key not in part.axes]
+    for key in unknown:
+        yield f"{path}.where.{key}", unknown_name(f"axis of part {name!r}", key, part.axes)
+    if select.arm not in arms:
+        yield f"{path}.arm", unknown_name("arm", select.arm, arms)
+    elif not unknown and not matching(cells, name, select):
+        asked = ", ".join(f"{key} = {shown(value)}" for key, value in select.where.items())
+        held = "; ".join(f"{key}: {shown(part.axes[key])}" for key in select.where)
+        yield path, f"no run has arm {select.arm!r}" + (f" with {asked}. The part has {held}." if asked else ".")

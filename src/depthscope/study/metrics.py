@@ -1,0 +1,24 @@
+"""The final figures of a run by name. A study's claims name them as `metric`, a record holds them as `summary`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SUMMARY: Mapping[str, str] = MappingProxyType(
+    {
+        "train_loss_running": "mean loss over the last epoch's (augmented) training batches, nats",
+        "train_accuracy_running": "accuracy over the last epoch's (augmented) training batches",
+        "train_loss": "mean loss of a clean pass over the training set after the last step, eval mode, nats",
+        "train_accuracy": "accuracy of a clean pass over the training set after the last step, eval mode",
+        "test_loss": "mean loss on the test set, evaluated once, after the last step, nats",
+        "test_accuracy": "accuracy on the test set, evaluated once, after the last step",
+        "dh_factor_first": "|dL/dh| at the first layer over the last, per layer (geometric mean), at step 0",
+        "dh_factor_last": "the same after the last step",
+        "dh_factor_change": "dh_factor_last / dh_factor_first",
+        "gradcheck_complex_median": "gradient check by complex step: median relative error",
+        "gradcheck_central_median": "gradient check by central difference at h = 1e-4: median relative error",
+        "gradcheck_five_point_median": "gradient check by five-point difference at h = 3e-3: median relative error",
+    }
+)
+"""Every figure that a summary may hold, with its definition."""
