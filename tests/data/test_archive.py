@@ -70,6 +70,7 @@ def test_nothing_else_comes_out_and_nothing_elsewhere(tmp_path: Path) -> None:
         f"../{TOP}/data_batch_1": b"x",
         f"elsewhere/{TOP}/data_batch_1": b"x",
         f"{TOP}/sub/data_batch_1": b"x",
+        "elsewhere/data_batch_1": b"x",
         **official(),
     }
     (tmp_path / "in").mkdir()

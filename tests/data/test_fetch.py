@@ -30,6 +30,7 @@ class Site:
     etag: str | None = '"one"'
     script: list[dict[str, Any]] = field(default_factory=list)
     asked: list[str | None] = field(default_factory=list)
+    conditions: list[str | None] = field(default_factory=list)
     sent: int = 0
     url: str = ""
 
@@ -43,6 +44,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site = self.site
         site.asked.append(self.headers.get("Range"))
+        site.conditions.append(self.headers.get("If-Range"))
         step = site.script.pop(0) if site.script else {}
         time.sleep(step.get("wait", 0))
         if "status" in step:
@@ -233,6 +235,14 @@ def test_a_part_of_another_file_is_thrown_away(site: Site, tmp_path: Path, etag:
     assert site.asked == ["bytes=1000-", None]
 
 
+@pytest.mark.parametrize(("etag", "sent"), [('"strong"', '"strong"'), ('W/"weak"', None), (None, None)])
+def test_only_a_strong_tag_is_a_condition(site: Site, tmp_path: Path, etag: str | None, sent: str | None) -> None:
+    # RFC 9110, 13.1.5: a weak tag promises no equal bytes and may not stand in If-Range.
+    site.etag, site.script = etag, [{"cut": 300_000}]
+    assert get(site, tmp_path).read_bytes() == CONTENT
+    assert site.conditions == [None, sent]
+
+
 def test_a_page_in_place_of_the_file_is_refused_at_once(site: Site, tmp_path: Path) -> None:
     site.content = b"<html>log in</html>"
     with pytest.raises(UserError, match="wanted a file of 1,000,003 bytes, the server offers 19"):
@@ -242,8 +252,10 @@ def test_a_page_in_place_of_the_file_is_refused_at_once(site: Site, tmp_path: Pa
 
 def test_a_server_that_sends_too_much_is_stopped(site: Site, tmp_path: Path) -> None:
     site.content, site.script = CONTENT + OTHER, [{"no_length": True}]
+    seen: list[int] = []
     with pytest.raises(UserError, match="sends more than the 1,000,003 bytes"):
-        get(site, tmp_path, size=len(CONTENT))
+        get(site, tmp_path, size=len(CONTENT), progress=lambda done, total: seen.append(done))
+    assert max(seen) <= len(CONTENT), "what is too much is not written"
     assert names(tmp_path) == set()
 
 

@@ -33,7 +33,7 @@ def folder(parquet_folder: Path, tmp_path: Path, empty_cache: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def test_rows(parquet_folder: Path) -> list[dict[str, Any]]:
+def all_rows(parquet_folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = pq.read_table(parquet_folder / TEST).to_pylist()
     return rows
 
@@ -76,10 +76,10 @@ def refused(folder: Path, wanted: str, count: int = 1000) -> None:
 
 
 def test_another_writing_of_the_same_images_is_accepted_and_cached(
-    folder: Path, test_rows: list[dict[str, Any]], decoded: list[int]
+    folder: Path, all_rows: list[dict[str, Any]], decoded: list[int]
 ) -> None:
     # Other row groups (so batches end in the middle of blocks), columns in another order, no paths.
-    write(folder, [{"label": row["label"], "img": {"bytes": row["img"]["bytes"]}} for row in test_rows], 700)
+    write(folder, [{"label": row["label"], "img": {"bytes": row["img"]["bytes"]}} for row in all_rows], 700)
     x, y = ParquetFolder(folder).read("test", 10)
     assert len(decoded) == 10_000, "of a file that nobody vouches for, all is decoded once"
     assert y.tolist() == [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]
@@ -88,20 +88,20 @@ def test_another_writing_of_the_same_images_is_accepted_and_cached(
     np.testing.assert_array_equal(x, again)
 
 
-def test_an_altered_image(folder: Path, test_rows: list[dict[str, Any]]) -> None:
-    pixels = np.array(Image.open(io.BytesIO(test_rows[1234]["img"]["bytes"])))
+def test_an_altered_image(folder: Path, all_rows: list[dict[str, Any]]) -> None:
+    pixels = np.array(Image.open(io.BytesIO(all_rows[1234]["img"]["bytes"])))
     pixels[0, 0, 0] ^= 1
-    write(folder, changed(test_rows, 1234, img={"bytes": png(pixels)}))
+    write(folder, changed(all_rows, 1234, img={"bytes": png(pixels)}))
     refused(folder, "wanted the official images and labels in rows 1000 to 1999, got others")
 
 
-def test_an_altered_label(folder: Path, test_rows: list[dict[str, Any]]) -> None:
-    write(folder, changed(test_rows, 999, label=(test_rows[999]["label"] + 1) % 10))
+def test_an_altered_label(folder: Path, all_rows: list[dict[str, Any]]) -> None:
+    write(folder, changed(all_rows, 999, label=(all_rows[999]["label"] + 1) % 10))
     refused(folder, "wanted the official images and labels in rows 0 to 999, got others")
 
 
-def test_images_in_another_order(folder: Path, test_rows: list[dict[str, Any]]) -> None:
-    write(folder, [test_rows[1], test_rows[0], *test_rows[2:]])
+def test_images_in_another_order(folder: Path, all_rows: list[dict[str, Any]]) -> None:
+    write(folder, [all_rows[1], all_rows[0], *all_rows[2:]])
     refused(folder, "official images and labels in rows 0 to 999")
 
 
@@ -120,13 +120,13 @@ def test_images_in_another_order(folder: Path, test_rows: list[dict[str, Any]]) 
         ({"img": {"bytes": png(np.zeros((5000, 5000), np.uint8))}}, "an image of 32x32 in row 5, got 5000x5000"),
     ],
 )
-def test_one_bad_row(folder: Path, test_rows: list[dict[str, Any]], values: dict[str, Any], wanted: str) -> None:
-    write(folder, changed(test_rows, 5, **values))
+def test_one_bad_row(folder: Path, all_rows: list[dict[str, Any]], values: dict[str, Any], wanted: str) -> None:
+    write(folder, changed(all_rows, 5, **values))
     refused(folder, wanted)
 
 
-def test_too_few_rows(folder: Path, test_rows: list[dict[str, Any]]) -> None:
-    write(folder, test_rows[:-1])
+def test_too_few_rows(folder: Path, all_rows: list[dict[str, Any]]) -> None:
+    write(folder, all_rows[:-1])
     refused(folder, "wanted 10,000 images, got 9,999")
 
 

@@ -17,7 +17,7 @@ from depthscope.data.archive import download, downloaded_folder
 from depthscope.data.cifar10_facts import IMAGE_SHAPE, NUM_CLASSES, NUM_ROWS
 from depthscope.data.dataset import Dataset, Split, make_dataset
 from depthscope.data.fetch import Progress
-from depthscope.data.sources import CachedArrays, Source, find
+from depthscope.data.sources import CachedArrays, ParquetFolder, Source, find
 
 ROOT_VARIABLE = "DEPTHSCOPE_DATA"
 _FULL_SIZE = IMAGE_SHAPE[1]
@@ -101,19 +101,27 @@ def check_root(root: Path | None) -> None:
         source.verify()
 
 
-def prepare(root: Path | None, progress: Progress | None = None) -> None:
-    """See to it that the images are at hand and whole; downloads them where `cifar10` would.
+def prepare(
+    root: Path | None, *, num_train: int = 50_000, num_test: int = 10_000, progress: Progress | None = None
+) -> None:
+    """See to it that the images are at hand and whole, so that workers only read.
 
-    For a driver to call once before it starts workers.
+    Downloads them where `cifar10` would, and decodes and caches what it would. For a driver to call once,
+    before it starts workers, which would else each do the same.
 
     Args:
         root: as in `cifar10`.
+        num_train: as in `cifar10`.
+        num_test: as in `cifar10`.
         progress: told of the bytes downloaded so far, and of the whole number.
 
     Raises:
         UserError: as in `cifar10`.
     """
-    _ready(root, progress)
+    source = _ready(root, progress)
+    if isinstance(source, ParquetFolder):
+        source.warm("train", num_train)
+        source.warm("test", num_test)
 
 
 def averaged(x: NDArray[np.uint8], image_size: int) -> NDArray[Any]:

@@ -118,15 +118,23 @@ class ParquetFolder:
     def read(self, split: SplitName, count: int) -> Arrays:
         """See `Source`."""
         path = self._checked(split)
-        checksum = self._checksum(split)
-        # Past half of a split, to decode the rest as well costs less than to decode again in each process.
-        if checksum not in facts.KNOWN_PARQUET or 2 * count > facts.NUM_ROWS[split]:
+        if self._is_cached(split, count):
             return self._whole(split, count)
-        kept = load_arrays(split, checksum[:16], count)
+        kept = load_arrays(split, self._checksum(split)[:16], count)
         if kept is not None:
             return kept
         x, y = decode_rows(path, split, facts.whole_blocks(count))
         return x[:count], y[:count]
+
+    def warm(self, split: SplitName, count: int) -> None:
+        """Decode and cache what `read` would."""
+        self._checked(split)
+        if self._is_cached(split, count):
+            self._whole(split, count)
+
+    def _is_cached(self, split: SplitName, count: int) -> bool:
+        # Past half of a split, to decode the rest as well costs less than to decode again in each process.
+        return self._checksum(split) not in facts.KNOWN_PARQUET or 2 * count > facts.NUM_ROWS[split]
 
     def _whole(self, split: SplitName, count: int) -> Arrays:
         key = self._checksum(split)[:16]
