@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from depthscope.core.errors import UserError
+from depthscope.core.files import read_json, write_bytes, write_json
+
+
+def failing(code: int) -> Callable[..., NoReturn]:
+    def fail(*_: Any, **__: Any) -> NoReturn:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def test_replaces_the_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "a.bin"
+    write_bytes(path, b"a long first content")
+    write_bytes(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize(
+    ("code", "mend"),
+    [
+        (errno.ENOSPC, "No space left on device). Free some space, or choose another folder with --out."),
+        (errno.EROFS, "Read-only file system). Choose another folder with --out, or change its permissions."),
+        (errno.EIO, "Input/output error)"),
+    ],
+)
+def test_a_failing_write_leaves_all_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, code: int, mend: str
+) -> None:
+    path = tmp_path / "a.bin"
+    write_bytes(path, b"old")
+    monkeypatch.setattr(os, step, failing(code))
+    with pytest.raises(UserError) as told:
+        write_bytes(path, b"new")
+    with pytest.raises(UserError):
+        write_bytes(tmp_path / "new" / "folder" / "b.bin", b"new")
+    assert str(told.value).startswith(f"{path}: cannot be written (")
+    assert mend in str(told.value)
+    assert "\n" not in str(told.value)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_full_disk_in_mid_file(tmp_path: Path) -> None:
+    # A real one: /dev/full takes no byte. (Through a link, since the temporary file is what is written.)
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this system")
+    with pytest.raises(OSError, match="No space left"), open("/dev/full", "wb", buffering=0) as file:
+        file.write(b"x")
+    with pytest.raises(UserError, match="cannot be written"):
+        write_bytes(Path("/dev/full/a.bin"), b"x")
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: int) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_bytes(tmp_path / "new" / "a.bin", b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_were_there_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(os, "replace", failing(errno.ENOSPC))
+    with pytest.raises(UserError):
+        write_bytes(tmp_path / "empty" / "a.bin", b"x")
+    assert (tmp_path / "empty").is_dir()
+
+
+def test_a_file_or_a_folder_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UserError, match="cannot be written"):
+        write_bytes(tmp_path / "file" / "a.bin", b"x")
+    with pytest.raises(UserError, match="Is a directory"):
+        write_bytes(tmp_path / "folder", b"x")
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_permissions_honour_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_bytes(tmp_path / "a.bin", b"x")
+        assert os.umask(mask) == mask  # and it is as it was
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.bin").stat().st_mode) == 0o666 & ~mask
+
+
+def test_the_temporary_file_is_on_disk_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+
+    def noting(name: str, act: Callable[..., None]) -> Callable[..., None]:
+        def noted(*arguments: Any) -> None:
+            steps.append(name)
+            act(*arguments)
+
+        return noted
+
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, noting(name, getattr(os, name)))
+    write_bytes(tmp_path / "a.bin", b"x")
+    assert steps == ["fsync", "replace"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.recursive(st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists))
+def test_json_round_trip(tmp_path: Path, value: object) -> None:
+    write_json(tmp_path / "a.json", value)
+    assert read_json(tmp_path / "a.json") == value
+    assert (tmp_path / "a.json").read_text(encoding="utf-8").endswith("\n")
+
+
+def test_json_without_nan(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", 1)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"loss": float("nan")})
+    assert read_json(tmp_path / "a.json") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "not a whole JSON"),
+        (b'{"a": 1', "not a whole JSON"),
+        (b"\xff{}", "not a whole"),
+        (b"[" * 100_000, "not a"),
+    ],
+    ids=["empty", "cut short", "not UTF-8", "endless nesting"],
+)
+def test_json_that_is_none(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=says) as told:
+        read_json(path)
+    assert str(path) in str(told.value)
+
+
+def test_json_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        read_json(tmp_path / "a.json")
+    with pytest.raises(UserError, match="Is a directory"):
+        read_json(tmp_path)
