@@ -69,7 +69,7 @@ def test_the_run_equals_a_loop_written_plainly() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9, weight_decay=1e-3)
     # 6 updates; warm-up over 2; a tenth from update 3 and a hundredth from update 5 (ceil of 4.5) on.
     rates = [0.025, 0.05, 0.05, 0.005, 0.005, 0.0005]
-    losses = []
+    losses: list[tuple[float, int]] = []
     for epoch in range(2):
         for x, y in feed.epoch(epoch):
             optimizer.param_groups[0]["lr"] = rates[len(losses)]
@@ -136,16 +136,14 @@ def test_an_absurd_learning_rate_is_a_record_of_divergence() -> None:
 def test_an_error_in_the_code_is_a_record_of_failure_for_each_run_that_was_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from depthscope.train import torch_loop
-
-    real = torch_loop.Feed.epoch
+    real = Feed.epoch
 
     def broken(self: Any, epoch: int) -> Any:
         if self._spec.seed == 1:
             raise RuntimeError("the kernel is on fire")
         return real(self, epoch)
 
-    monkeypatch.setattr(torch_loop.Feed, "epoch", broken)
+    monkeypatch.setattr(Feed, "epoch", broken)
     group = [spec(seed=seed) for seed in range(3)]
     found = events(*group)
     assert end(found, group[0].run_id).outcome.status == "completed"

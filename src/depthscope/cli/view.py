@@ -48,8 +48,12 @@ def progress(*, quiet: bool) -> Iterator[Watcher]:
         TextColumn("left"),
         TextColumn("{task.fields[note]}", style="dim"),
     )
-    with Progress(*columns, console=console, transient=False, refresh_per_second=4) as bars:
+    bars = Progress(*columns, console=console, refresh_per_second=4)
+    try:
         yield _Board(bars).watcher()
+    finally:
+        if bars.tasks:
+            bars.stop()
 
 
 class _Board:
@@ -72,6 +76,8 @@ class _Board:
             self._names[cell.run_id] = f"{cell.part}: {cell.arm} {axes} seed {cell.seed}"
         done = len(planned.runs) - left
         note = f"{workers} worker{'s' if workers > 1 else ''}" + (f", {done} already done" if done else "")
+        # Started only now: bad input must leave nothing on the screen but its one line.
+        self._bars.start()
         self._bar = self._bars.add_task(planned.study.name, total=left, note=note)
 
     def _event(self, event: Any) -> None:
@@ -92,6 +98,7 @@ class _Board:
 
     def _bytes(self, done: int, total: int | None) -> None:
         if self._download is None:
+            self._bars.start()
             self._download = self._bars.add_task("download, MB", total=None, note="CIFAR-10")
         self._bars.update(
             self._download, completed=round(done / 1e6), total=None if total is None else round(total / 1e6)

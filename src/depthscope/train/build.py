@@ -85,10 +85,13 @@ def check_data(specs: Iterable[RunSpec], root: Path | None, progress: Callable[[
     if wanted:
         from depthscope.data import cifar10
 
-        for options in {json.dumps(spec.data_options): spec.data_options for spec in wanted}.values():
-            check: Callable[..., None] = cifar10.check_options
-            check(**options)
-        cifar10.prepare(root, progress)
+        check: Callable[..., None] = cifar10.check_options
+        for spec in wanted:
+            check(**spec.data_options)
+        counts: dict[str, Any] = {
+            name: max(int(str(spec.data_options[name])) for spec in wanted) for name in ("num_train", "num_test")
+        }
+        cifar10.prepare(root, progress=progress, **counts)
 
 
 TORCH_MISSING = (

@@ -73,6 +73,9 @@ class _Run:
             gain=spec.gain,
             zero_last_gamma=spec.zero_last_gamma,
         )
+        if self.data.train.x.ndim == 4:
+            # The layout in memory alone, which convolutions like; a tenth faster on a CPU.
+            self.model = self.model.to(memory_format=torch.channels_last)
         self.loss = nn.CrossEntropyLoss()
         self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
         self.optimizer = _optimizer(spec, self.model)
@@ -80,7 +83,13 @@ class _Run:
         self.probe = None
         if "layers" in spec.measures:
             # Kept for the whole run, so that the float64 copy is made once.
-            self.probe = Probe(self.model, self.loss, points=self.model.points(), additions=self.model.additions())
+            self.probe = Probe(
+                self.model,
+                self.loss,
+                points=self.model.points(),
+                additions=self.model.additions(),
+                channels_last=self.data.train.x.ndim == 4,
+            )
 
     def events(self) -> Iterator[Event]:
         first = self._profile(0)
