@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from depthscope.analysis.averages import averages
 from depthscope.analysis.theory import expected, gradient_profile
 from depthscope.study.run import RunSpec
 
@@ -48,6 +49,28 @@ def test_the_calibrated_recipe(width: int, predicted: float) -> None:
     assert small_stem == pytest.approx(predicted, abs=8e-4)
     # The stem's own signal bends the tanh a little: at gain .72 the factor is under that, by 0.2%.
     assert exact * 0.997 < factor(spec_of(width=width)) < exact
+
+
+def test_the_orthogonal_stem_spreads_its_input_over_the_width() -> None:
+    """One layer by hand: q_0 = r^2 / w at the stem, then q_1 = E tanh^2, chi = E tanh'^2, averaged over the radii."""
+    spec = spec_of(init="orthogonal", gain=1.0, depth=1, width=4, data_options={"points_per_arm": 2})
+    chis = [averages("tanh", averages("tanh", r**2 / 4).second).slope for r in (0.1, 1.0)]
+    assert factor(spec) == pytest.approx(math.sqrt(sum(chis) / 2), rel=1e-12)
+
+
+def test_the_typical_signal_shrinks_with_the_width() -> None:
+    """Two Gaussian layers by hand: f = exp(psi(w/2) + ln(2/w)) on the way forward as on the way back."""
+    f = math.exp(float(digamma(2.0)) + math.log(0.5))
+    spec = spec_of(gain=1.3, depth=2, width=4, data_options={"points_per_arm": 2})
+    products = []
+    for r in (0.1, 1.0):
+        second, product = averages("tanh", 1.3**2 * r**2 / 2).second, 1.0
+        for _ in range(2):
+            q = 1.3**2 * second * f
+            product *= 1.3**2 * averages("tanh", q).slope * f
+            second = averages("tanh", q).second
+        products.append(product)
+    assert factor(spec) == pytest.approx((sum(products) / 2) ** 0.25, rel=1e-12)
 
 
 def draw(rng: np.random.Generator, num_out: int, num_in: int, init: str) -> Array:

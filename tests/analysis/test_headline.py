@@ -8,6 +8,7 @@ import pytest
 
 from depthscope.analysis.findings import headline, judge
 from depthscope.study.claims import Claim, DifferenceInDifferencesClaim, LevelClaim, Select
+from depthscope.study.study import Arm
 
 if TYPE_CHECKING:
     from tests.analysis.conftest import MakeResults, MakeTable
@@ -87,10 +88,10 @@ def test_undecided_claims_nothing(says: Any) -> None:
 def test_no_spread(says: Any) -> None:
     english, chinese = says([0.25, 0.25], [0.5, 0.5], did())
     assert "the plain network lost 25.0 points of accuracy on its own training examples [2 seeds, all equal]" in english
-    assert "the residual network's accuracy stayed exactly the same [2 seeds, all equal]" in english
+    assert "the accuracy of the residual network stayed exactly the same [2 seeds, all equal]" in english
     assert "残差网络的准确率完全没有变化 [2 个种子，数值全部相同]" in chinese
     english, chinese = says([0.5, 0.5], [0.25, 0.25], did())
-    assert "the plain network's accuracy on its own training examples stayed exactly the same" in english
+    assert "the accuracy of the plain network on its own training examples stayed exactly the same" in english
     assert "普通网络在自己的训练样本上的准确率完全没有变化" in chinese
 
 
@@ -113,8 +114,11 @@ def test_divergence_and_absence(says: Any) -> None:
 
 def test_losses_rise_and_fall(says: Any) -> None:
     english, chinese = says([1.07, 1.06, 1.02], [0.2, 0.22, 0.24], did("train_loss", "nats"), metric="train_loss")
-    assert "the plain network's loss rose by 0.550 nats on its own training examples [95% CI 0.484 to 0.616" in english
-    assert "the residual network's loss fell by 0.280 nats" in english
+    assert (
+        "the loss of the plain network rose by 0.550 nats on its own training examples [95% CI 0.484 to 0.616"
+        in english
+    )
+    assert "the loss of the residual network fell by 0.280 nats" in english
     assert "普通网络在自己的训练样本上的损失上升了 0.550 nats" in chinese
     assert "残差网络的损失下降了 0.280 nats" in chinese
 
@@ -142,6 +146,19 @@ def test_corrected_claims_have_no_narrower_interval_beside_them(says: Any) -> No
     english, _ = says([0.4, 0.38, 0.2], [0.6, 0.62, 0.64], did(), second, third)
     assert "98.3% CI" in english
     assert "95% CI" not in english.split(". ")[0]
+
+
+def test_names_with_commas_do_not_cut_the_sentence(make_results: MakeResults) -> None:
+    arms = (
+        Arm(name="plain", label={"en": "plain, tanh", "zh": "普通网络，tanh"}, set={"shortcut": "none"}),
+        Arm(name="bare", set={"shortcut": "identity"}),
+    )
+    results = make_results(lambda cell: {"train_accuracy": 0.5}, arms=arms)
+    assert headline(results, (), "en") == (
+        "Going from 2 to 8 layers, the accuracy of the plain network (tanh) on its own training examples stayed exactly the same "
+        "[3 seeds, all equal]; the accuracy of the bare network stayed exactly the same [3 seeds, all equal]."
+    )
+    assert "普通网络（tanh）在自己的训练样本上的准确率完全没有变化" in headline(results, (), "zh")
 
 
 def test_no_depth_axis_leaves_the_verdict(make_results: MakeResults) -> None:

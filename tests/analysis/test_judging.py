@@ -171,3 +171,6 @@ def test_a_free_axis_is_averaged_seed_by_seed(found: Any) -> None:
         ("res", 2): [0.7, 0.8],
     }
     assert found(claim, values).estimates[0].values == pytest.approx((0.4, 0.4))
+    # A seed whose average lacks a cell has no pair.
+    values["res", 2][1] = "diverged"
+    assert found(claim, values).estimates[0].values == pytest.approx((0.4,))

@@ -17,6 +17,7 @@ from depthscope.study.study import Arm, Part
 METRICS = ("train_accuracy", "train_loss", "train_accuracy_running", "train_loss_running")
 """The metrics that a headline may speak of, the first that was measured."""
 MAX_ARMS = 3
+"""Arms that a headline speaks of: those of the confirmatory claim first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +93,10 @@ def _depth_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -
     level = max([0.95, *(finding.estimates[0].level for finding in findings if finding.confirmatory)])
     changes = depth_changes(results, part, level=level)
     shown = sorted(changes, key=lambda each: _rank(each.arm.name, results.study.parts[part], first))[:MAX_ARMS]
-    shown = [each for each in shown if each.arm.name in first] or shown
     low, high = shown[0].shallow.axes["depth"], shown[0].deep.axes["depth"]
     own = {(each.shallow.axes["depth"], each.deep.axes["depth"]) for each in shown}
-    phrases = [_phrase(each, lang, full=index == 0, depths=len(own) > 1) for index, each in enumerate(shown)]
+    told = next((each for each in shown if each.change.value is not None), None)
+    phrases = [_phrase(each, lang, full=each is told, depths=len(own) > 1) for each in shown]
     if lang == "en":
         opening = "With growing depth" if len(own) > 1 else f"Going from {low} to {high} layers"
         yield f"{opening}, {'; '.join(phrases)}."
@@ -148,13 +149,10 @@ def _phrase(each: DepthChange, lang: Lang, *, full: bool, depths: bool) -> str:
             )
         return f"{name} has no pair of results yet" if english else f"{name}尚无成对的结果"
     text = _moved(each, change, change.value, subject, lang, full=full)
-    if diverged:
-        text += (
-            f" (and {diverged} of {total} deep runs diverged)"
-            if english
-            else f"（另有 {total} 次深层运行中的 {diverged} 次发散）"
-        )
-    return text
+    absent = samples.census([each.shallow, each.deep], each.metric).notes(lang)
+    if not absent:
+        return text
+    return f"{text} ({', '.join(absent)})" if english else f"{text}（{'，'.join(absent)}）"
 
 
 def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang: Lang, *, full: bool) -> str:
@@ -171,7 +169,7 @@ def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang
         behind = spread(change, lang)
         if english:
             where = of_what.removeprefix(" of accuracy")
-            return f"{subject}'s {what}{where} stayed exactly the same {behind}"
+            return f"the {what} of {subject}{where} stayed exactly the same {behind}"
         return f"{subject}{'' if full else '的准确率' if accuracy else '的损失'}完全没有变化 {behind}"
     if known and (low > 0 or high < 0):
         behind = spread(change, lang, flip=value < 0)
@@ -180,7 +178,7 @@ def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang
             return (
                 f"{subject} {verb} {shown}{of_what} {behind}"
                 if accuracy
-                else f"{subject}'s loss {verb} {shown}{of_what} {behind}"
+                else f"the loss of {subject} {verb} {shown}{of_what} {behind}"
             )
         verb = "上升了" if value > 0 else "下降了"
         return f"{subject}{'' if full or accuracy else '的损失'}{verb} {shown} {behind}"
@@ -188,7 +186,7 @@ def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang
     signed = quantity(value, change.unit, lang, change=True, signed=True, scale=scale)
     if english:
         doubt = "which may be no change" if known else "with nothing to tell chance by"
-        thing = subject if accuracy else f"{subject}'s loss"
+        thing = subject if accuracy else f"the loss of {subject}"
         return f"{thing} changed by {signed}{of_what} {behind}, {doubt}"
     doubt = "不能排除没有变化" if known else "无从判断是否偶然"
     return f"{subject}{'' if full or accuracy else '的损失'}变化了 {signed} {behind}，{doubt}"
@@ -206,10 +204,14 @@ def _object(each: DepthChange, lang: Lang) -> str:
 
 def _name(arm: Arm, lang: Lang) -> str:
     label = (arm.label or {}).get(lang) or (arm.label or {}).get("en") or arm.name
-    words = label.replace("-", " ").split()
-    if lang == "en" and label[:1].islower() and len(words) <= 3 and all(word.isalpha() for word in words):
-        return label if "network" in words else f"the {label} network"
-    return label
+    # A comma inside a name would cut the sentence in two.
+    head, comma, rest = label.partition(", " if lang == "en" else "，")
+    words = head.replace("-", " ").split()
+    if lang == "en" and head[:1].islower() and len(words) <= 3 and all(word.isalpha() for word in words):
+        head = head if "network" in words else f"the {head} network"
+    if not comma:
+        return head
+    return f"{head} ({rest})" if lang == "en" else f"{head}（{rest}）"
 
 
 def _verdict_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
