@@ -108,8 +108,13 @@ def test_divergence_and_absence(says: Any) -> None:
     assert "the plain network diverged in 3 of 3 deep runs; the residual network has no pair of results yet" in english
     assert "is undecided: difference in differences not known" in english
     assert "普通网络的 3 次深层运行中有 3 次发散；残差网络尚无成对的结果" in chinese
+    english, _ = says([0.3, 0.28, None], ["diverged"] * 3)
+    assert "(1 of 6 runs are missing)" in english
+    english, chinese = says(["diverged"] * 3, [0.3, 0.28, 0.26])
+    assert "the residual network lost 22.0 points of accuracy on its own training examples" in english
+    assert "残差网络在自己的训练样本上的准确率下降了" in chinese
     english, _ = says(["diverged", 0.3, 0.28, 0.26], [0.5] * 4, did())
-    assert "[95% CI 17.0 to 27.0, 3 seeds] (and 1 of 4 deep runs diverged)" in english
+    assert "[95% CI 17.0 to 27.0, 3 seeds] (1 of 8 runs diverged)" in english
 
 
 def test_losses_rise_and_fall(says: Any) -> None:
@@ -155,8 +160,9 @@ def test_names_with_commas_do_not_cut_the_sentence(make_results: MakeResults) ->
     )
     results = make_results(lambda cell: {"train_accuracy": 0.5}, arms=arms)
     assert headline(results, (), "en") == (
-        "Going from 2 to 8 layers, the accuracy of the plain network (tanh) on its own training examples stayed exactly the same "
-        "[3 seeds, all equal]; the accuracy of the bare network stayed exactly the same [3 seeds, all equal]."
+        "Going from 2 to 8 layers, the accuracy of the plain network (tanh) on its own training examples "
+        "stayed exactly the same [3 seeds, all equal]; "
+        "the accuracy of the bare network stayed exactly the same [3 seeds, all equal]."
     )
     assert "普通网络（tanh）在自己的训练样本上的准确率完全没有变化" in headline(results, (), "zh")
 
