@@ -7,6 +7,7 @@ is loaded. User code enters by the same kind of string: `"package.module:functio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal
@@ -242,7 +243,7 @@ def fill_options(kind: Kind, name: str, given: Mapping[str, Any]) -> dict[str, A
     """
     entry = CATALOG[kind].get(name)
     faults: list[tuple[str, str]] = []
-    filled: dict[str, Any] = dict(entry.options) if entry else {}
+    filled: dict[str, Any] = deepcopy(dict(entry.options)) if entry else {}
     for key, value in given.items():
         if entry and key not in entry.options:
             faults.append((key, unknown_name(f"option of {name}", key, entry.options)))

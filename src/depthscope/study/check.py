@@ -89,7 +89,7 @@ def _select_faults(
         yield f"{path}.where.{key}", unknown_name(f"axis of part {name!r}", key, part.axes)
     if select.arm not in arms:
         yield f"{path}.arm", unknown_name("arm", select.arm, arms)
-    elif not unknown and not matching(cells, name, select):
+    elif not unknown and not matching(cells, name, select) and any(cell.part == name for cell in cells):
         asked = ", ".join(f"{key} = {shown(value)}" for key, value in select.where.items())
         held = "; ".join(f"{key}: {shown(part.axes[key])}" for key in select.where)
         yield path, f"no run has arm {select.arm!r}" + (f" with {asked}. The part has {held}." if asked else ".")

@@ -157,7 +157,8 @@ def _agrees(values: Mapping[str, Any], arm: str, seed: int, rule: Overrides) -> 
         entry = CATALOG[kind].get(str(values.get(kind, RunSpec.model_fields[kind].default))) if kind else None
         return {**(entry.options if entry else {}), **(found if isinstance(found, dict) else {})}.get(tail)
 
-    return all(value_of(key) == wanted for key, wanted in rule.items())
+    # An empty rule is a fault of its own, and must not hide those of the runs.
+    return bool(rule) and all(value_of(key) == wanted for key, wanted in rule.items())
 
 
 def _located(error: ValidationError, values: Mapping[str, Any], origins: Origins) -> Iterator[tuple[str, str]]:

@@ -86,13 +86,13 @@ def _words(fault: Any) -> str:
         case "value_error":
             return str(about["error"])
         case "greater_than_equal":
-            wanted = f"{about['ge']} or more"
+            wanted = f"{_number(about['ge'])} or more"
         case "greater_than":
-            wanted = f"more than {about['gt']}"
+            wanted = f"more than {_number(about['gt'])}"
         case "less_than_equal":
-            wanted = f"{about['le']} or less"
+            wanted = f"{_number(about['le'])} or less"
         case "less_than":
-            wanted = f"less than {about['lt']}"
+            wanted = f"less than {_number(about['lt'])}"
         case "too_short":
             wanted = "at least one entry"
         case "too_long":
@@ -114,6 +114,10 @@ def _words(fault: Any) -> str:
                 return f"{fault['msg']}; got {shown(given)}."
             wanted = _WANTED[kind]
     return f"wanted {wanted}, got {shown(given)}."
+
+
+def _number(bound: float) -> str:
+    return str(int(bound)) if float(bound).is_integer() else str(bound)
 
 
 def _quoted(listing: str) -> list[str]:

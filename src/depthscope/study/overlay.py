@@ -34,9 +34,10 @@ def layered(*layers: tuple[Mapping[str, Any], str]) -> tuple[dict[str, Any], Ori
     for overrides, path in layers:
         for key, value in overrides.items():
             head, dot, tail = key.partition(".")
+            if not (dot and isinstance(values.get(head), dict)):
+                origins[head] = f"{path}.{key}"
             values = merge(values, {head: {tail: value}} if dot else {head: value})
             origins[key] = f"{path}.{key}"
-            origins.setdefault(head, f"{path}.{key}")
             if isinstance(value, dict):
                 origins.update({f"{key}.{inner}": f"{path}.{key}.{inner}" for inner in value})
     return values, origins

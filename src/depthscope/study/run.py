@@ -149,7 +149,9 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         user_data = field == "data" and is_user_code(values.get(field, ""))
         if known(field) and values[field] not in allowed and not user_data:
             names = " or ".join(shown(each) for each in allowed)
-            yield field, f"{values['family']!r} takes {names}, not {values[field]!r}."
+            off = allowed in ((None,), (False,))
+            wanted = "has no such setting; leave it away." if off else f"takes {names}, not {values[field]!r}."
+            yield field, f"{values['family']!r} {wanted}"
     if known("family", "depth") and values["family"] == "cifar_resnet":
         try:
             cifar_blocks_per_stage(values["depth"])

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from depthscope.core.errors import FaultsError, UserError
+from depthscope.study.expand import expand
+from depthscope.study.study import StudySpec
+from depthscope.study.toml import MAX_CHARACTERS, bundled, dump, load, parse, read_source, sizes_of
+
+Document = dict[str, Any]
+
+BUNDLED = [(name, size) for name in bundled() for size in sizes_of(read_source(name)[1])]
+
+
+@pytest.mark.parametrize(("name", "size"), BUNDLED)
+def test_bundled_studies_survive_the_round_trip(name: str, size: str) -> None:
+    study = load(name, size)
+    again = parse(dump(study), source="again")
+    assert again == study
+    assert again.digest == study.digest
+    assert dump(again) == dump(study)
+    planned = expand(study)
+    assert list(expand(again).runs) == list(planned.runs)
+    assert {cell.run_id for cell in planned.cells} == set(planned.runs)
+
+
+def test_each_bundled_study_has_the_sizes_of_the_command_line() -> None:
+    assert {"cifar10", "spiral"} <= set(bundled())
+    for name in bundled():
+        assert sizes_of(read_source(name)[1]) == ("smoke", "quick", "full")
+        assert load(name).size == "quick"
+
+
+# ---- Hypothesis: valid studies ----------------------------------------------------------------------
+
+NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,8}", fullmatch=True)
+TEXTS = st.dictionaries(st.sampled_from(["en", "zh"]), st.text(st.characters(codec="utf-8"), max_size=12), min_size=1)
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "width": st.integers(1, 64),
+    "gain": st.floats(1e-3, 1e3) | st.integers(1, 3),
+    "lr": st.floats(1e-9, 1e9),
+    "steps": st.integers(0, 10**9),
+    "shortcut": st.sampled_from(["none", "identity"]),
+    "optimizer_options": st.fixed_dictionaries({}, optional={"momentum": st.floats(0, 0.99)}),
+    "data_options.noise": st.floats(0, 2) | st.integers(0, 2),
+    "data_options.arms": st.integers(2, 9),
+    "warmup_steps": st.integers(0, 9),
+    "measures": st.lists(st.sampled_from(["layers", "gradcheck"]), max_size=2),
+}
+OVERRIDES = st.fixed_dictionaries({}, optional={key: FIELDS[key] for key in FIELDS if key != "shortcut"})
+SEEDS = st.integers(1, 4) | st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4)
+BASE = {"backend": "numpy", "family": "mlp", "depth": 4, "width": 8, "activation": "tanh", "init": "gaussian"}
+BASE |= {"data": "spiral", "steps": 10}
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> Document:
+    arms = [
+        {"name": name, "set": draw(st.fixed_dictionaries({"shortcut": FIELDS["shortcut"]})), "label": draw(TEXTS)}
+        for name in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    ]
+    axes = draw(st.fixed_dictionaries({}, optional={"depth": st.lists(st.integers(1, 99), min_size=1, unique=True)}))
+    part: Document = {"base": draw(OVERRIDES), "arms": arms, "axes": axes, "seeds": draw(SEEDS)}
+    if draw(st.booleans()):
+        part["baseline"] = arms[-1]["name"]
+    return part
+
+
+@st.composite
+def studies(draw: st.DrawFn) -> Document:
+    study: Document = {
+        "name": draw(NAMES),
+        "title": draw(TEXTS),
+        "base": {**BASE, **draw(OVERRIDES)},
+        "parts": draw(st.dictionaries(NAMES, parts(), min_size=1, max_size=2)),
+        "seeds": draw(SEEDS),
+        "sources": draw(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=2)),
+    }
+    name, part = next(iter(study["parts"].items()))
+    select: Document = {"arm": part["arms"][0]["name"]}
+    if "depth" in part["axes"]:
+        select["where"] = {"depth": draw(st.sampled_from(["min", "max", part["axes"]["depth"][0]]))}
+    claim = {"kind": "level", "part": name, "metric": "train_loss", "cells": [select], "text": draw(TEXTS)}
+    claim |= {
+        "statistic": "median",
+        "expect": "at_most",
+        "than": draw(st.floats(-9, 9)),
+        "confirmatory": draw(st.booleans()),
+    }
+    study["claims"] = [{**claim, "name": each} for each in draw(st.lists(NAMES, max_size=2, unique=True))]
+    return study
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(studies())
+def test_valid_studies_survive_the_round_trip(document: Document) -> None:
+    study = StudySpec.model_validate(document)
+    text = dump(study)
+    again = parse(text, source="again")
+    assert again == study
+    assert dump(again) == text
+    assert list(expand(again).runs.values()) == list(expand(study).runs.values())
+    # The file as a person would have written it says the same.
+    assert parse(tomli_w.dumps(document), source="mine") == study
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(studies(), st.data())
+def test_a_study_with_one_thing_broken_is_refused_in_our_words(document: Document, data: st.DataObject) -> None:
+    holder: Any = document
+    while True:  # walk to a random place, and put a random thing there
+        key = data.draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
+        if not (isinstance(holder[key], dict | list) and holder[key]) or data.draw(st.booleans()):
+            break
+        holder = holder[key]
+    junk: Any = st.sampled_from(
+        [float("nan"), True, -1, 10**30, "junk", [], {}, {"junk": 1}, [{}], [[1], "a"], {"a": {"b": []}}]
+    )
+    holder[key] = data.draw(junk)
+    told: tuple[tuple[str, str], ...] = ()
+    try:
+        expand(parse(tomli_w.dumps(document), source="mine"))
+    except FaultsError as error:
+        told = error.faults or (("", "no fault was told"),)
+    for path, message in told:
+        assert path
+        assert message
+        assert "\n" not in message
+        assert "<" not in path
+        assert "[key]" not in path
+        assert "pydantic" not in message
+
+
+# ---- sizes ------------------------------------------------------------------------------------------
+
+
+def test_a_size_lies_over_the_rest(document: Document) -> None:
+    text = tomli_w.dumps(document)
+    small, large = parse(text, source="mine", size="small"), parse(text, source="mine", size="large")
+    assert (small.size, small.base["steps"], small.base["depth"], small.seeds) == ("small", 5, 4, 2)
+    assert (large.size, large.base["steps"], large.base["depth"], large.seeds) == ("large", 10, 4, 4)
+    assert parse(text, source="mine").size == "small"  # the first, where there is no `quick`
+    document["sizes"]["quick"] = {}
+    assert parse(tomli_w.dumps(document), source="mine").size == "quick"
+
+
+def test_a_size_replaces_lists_and_merges_tables(document: Document) -> None:
+    document["sizes"]["small"]["parts"] = {"main": {"axes": {"depth": [2]}}, "more": {"arms": [{"name": "plain"}]}}
+    document["sizes"]["small"]["claims"] = document["claims"][:1]
+    study = parse(tomli_w.dumps(document), source="mine", size="small")
+    assert study.parts["main"].axes == {"depth": [2]}
+    assert [arm.name for arm in study.parts["main"].arms] == ["plain", "skip"]
+    assert set(study.parts) == {"main", "flow", "more"}
+    assert [claim.name for claim in study.claims] == ["one"]
+
+
+def test_a_file_without_sizes(document: Document) -> None:
+    del document["sizes"]
+    document["claims"][1]["confirmatory"] = True
+    text = tomli_w.dumps(document)
+    assert parse(text, source="mine").size == ""
+    with pytest.raises(
+        UserError, match=r"^mine: unknown size 'smoke'\. This file has one size only; leave --size away\.$"
+    ):
+        parse(text, source="mine", size="smoke")
+
+
+def test_an_unknown_size(document: Document) -> None:
+    with pytest.raises(UserError, match=r"unknown size 'smal'\. Did you mean 'small'\? Known: large, small\.$"):
+        parse(tomli_w.dumps(document), source="mine", size="smal")
+
+
+def test_the_study_of_a_dumped_size_keeps_its_size(document: Document) -> None:
+    study = parse(tomli_w.dumps(document), source="mine", size="large")
+    assert parse(dump(study), source="again").size == "large"
+    assert parse(dump(study), source="again", size="large") == study
+    assert "sizes" not in tomllib.loads(dump(study))
+
+
+# ---- sources ----------------------------------------------------------------------------------------
+
+Make = Callable[[Path], Any]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: None, "cannot be read (No such file or directory)."),
+        (lambda path: path.mkdir(), "cannot be read (Is a directory)."),
+        (lambda path: path.write_bytes(b"name = '\xff'"), "byte 8 is not UTF-8 text."),
+        (lambda path: path.write_text("#" * (MAX_CHARACTERS + 1)), "too long for a study file"),
+        (lambda path: path.symlink_to(path), "cannot be read (Too many levels of symbolic links)."),
+        (lambda path: path.write_text("name = mine"), "not TOML: "),
+        (lambda path: path.write_text('a = 1\na = "2"'), "not TOML: "),
+        (lambda path: path.write_text("a = " + "9" * 5_000), "not TOML: "),
+        (lambda path: path.write_text("a = " + "[" * 50_000), "not TOML: "),
+    ],
+    ids=["missing", "folder", "not UTF-8", "huge", "a loop", "no quotes", "a key twice", "a huge number", "endless"],
+)
+def test_files_that_are_no_study(tmp_path: Path, make: Make, says: str) -> None:
+    path = tmp_path / "mine.toml"
+    make(path)
+    with pytest.raises(UserError) as told:
+        load(path)
+    assert str(told.value).startswith(str(path))
+    assert says in str(told.value)
+    assert len(str(told.value).splitlines()) <= 2
+
+
+def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)  # the tests may run as root, whom no permission stops
+    with pytest.raises(UserError, match=r"cannot be read \(Permission denied\)\.$"):
+        load(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize("name", ["cifar", "x" * 5_000, "a\0b", "spiral.tml"])
+def test_an_unknown_study_is_one_line(name: str) -> None:
+    with pytest.raises(UserError) as told:
+        load(name)
+    assert len(str(told.value).splitlines()) == 1
+    assert len(str(told.value)) < 6_000
+
+
+def test_the_nearest_study_is_named() -> None:
+    with pytest.raises(
+        UserError, match=r"^unknown study 'cifar'\. Did you mean 'cifar10'\? .*\. Or give the path of a"
+    ):
+        load("cifar")
+
+
+def test_a_path_needs_no_suffix(tmp_path: Path, document: Document) -> None:
+    (tmp_path / "mine").write_text(tomli_w.dumps(document), encoding="utf-8")
+    assert load(tmp_path / "mine").name == "mine"
