@@ -47,6 +47,13 @@ def test_more_seeds_or_arms_of_the_same_study_are_welcome(folder: Path, study: S
 
 
 Make = Callable[[Path], Any]
+
+
+def hold(folder: Path, name: str, written: bytes) -> None:
+    folder.mkdir()
+    (folder / name).write_bytes(written)
+
+
 REFUSED: list[tuple[str, Make, str]] = [
     (
         "another study",
@@ -54,10 +61,10 @@ REFUSED: list[tuple[str, Make, str]] = [
         "holds the study 'cifar10' at size 'smoke', ",
     ),
     ("another size", lambda at: write_study(at, load("spiral", "quick")), "'quick', not 'spiral' at size 'smoke'."),
-    ("other files", lambda at: (at.mkdir(), (at / "thesis.tex").write_text("")), "holds other files and no study."),
+    ("other files", lambda at: hold(at, "thesis.tex", b""), "holds other files and no study."),
     ("runs alone", lambda at: (at / "runs").mkdir(parents=True), "holds other files and no study."),
     ("a file", lambda at: at.write_text("mine"), "is a file; wanted a folder."),
-    ("not UTF-8", lambda at: (at.mkdir(), (at / "study.toml").write_bytes(b"\xff")), "byte 0 is not UTF-8 text."),
+    ("not UTF-8", lambda at: hold(at, "study.toml", b"\xff"), "byte 0 is not UTF-8 text."),
     ("a folder for a study", lambda at: (at / "study.toml").mkdir(parents=True), "cannot be read (Is a directory)"),
 ]
 
