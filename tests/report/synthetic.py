@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def cifar(size: str = "quick", *, drop: int = 0, diverge: bool = False) -> Resul
 
 def spiral(*, sweep: tuple[int, ...] = (2, 4, 8, 12, 16, 24, 32, 48), seeds: int = 10) -> Results:
     """A study with a sweep over depth, untrained flow, a gradient check, batch norm and a skip-free repair."""
-    text = SPIRAL.replace("SWEEP", str(list(sweep))).replace("SEEDS", str(seeds))
+    text = (Path(__file__).parent / "spiral.toml").read_text(encoding="utf-8")
+    text = text.replace("SWEEP", str(list(sweep))).replace("SEEDS", str(seeds))
     return _results(expand(parse(text, source="spiral")), _spiral_run)
 
 
@@ -90,7 +92,7 @@ def _results(plan: Plan, make: Make) -> Results:
             tables[cell.run_id, name] = pa.table(columns, schema=TABLES[name])
         facts = tuple(
             LayerFacts(index=at, name=_layer_name(spec, at), kind="conv" if spec.backend == "torch" else "linear")
-            for at in range(spec.depth)
+            for at in range(_num_layers(spec))
         )
         records[cell.run_id] = RunRecord(
             run_id=cell.run_id,
@@ -100,7 +102,7 @@ def _results(plan: Plan, make: Make) -> Results:
             parameters=parameters,
             layers=facts,
             digests=_digests(spec, facts),
-            tables={name: "0" * 64 for name in found},
+            tables=dict.fromkeys(found, "0" * 64),
             provenance=PROVENANCE,
             timings=Timings(
                 wall_s=4.0 + 0.6 * spec.depth, cpu_s=4.0 + 0.6 * spec.depth, started="2026-01-05T09:30:00Z"
@@ -113,16 +115,21 @@ def _digests(spec: RunSpec, facts: tuple[LayerFacts, ...]) -> Digests:
     init = {f"{fact.name}.weight": f"{spec.seed:04x}{fact.index:012x}" for fact in facts}
     if spec.zero_last_gamma:
         init["stages.0.0.bn2.weight"] = "f" * 16
-    elif spec.shortcut != "none" or spec.family == "cifar_resnet":
+    elif spec.family == "cifar_resnet":
         init["stages.0.0.bn2.weight"] = "e" * 16
     order = None if spec.batch_size is None else f"{spec.seed:016x}"
     augment = None if spec.augment == "none" else f"{spec.seed + 99:016x}"
     return Digests(init=init, data="d" * 16, order=order, augment=augment, final=f"{hash(spec.run_id) % 16**8:016x}")
 
 
+def _num_layers(spec: RunSpec) -> int:
+    # The laboratory counts square layers; its stem and head come on top.
+    return spec.depth if spec.family == "cifar_resnet" else spec.depth + 2
+
+
 def _layer_name(spec: RunSpec, at: int) -> str:
     if spec.family != "cifar_resnet":
-        return "stem" if at == 0 else f"layers.{at - 1}"
+        return "stem" if at == 0 else "head" if at == spec.depth + 1 else f"blocks.{at - 1}.linear1"
     if at == 0:
         return "stem.conv"
     if at == spec.depth - 1:
@@ -188,13 +195,13 @@ def _profile(
 ) -> dict[str, list[Any]]:
     """|dL/dh| grows (or shrinks) by `growth` a layer toward the input, less so as training goes on."""
     out: dict[str, list[Any]] = {"step": [], "layer": [], "name": [], "quantity": [], "value": []}
-    residual = spec.shortcut != "none"
-    noise = np.exp(0.08 * rng.standard_normal((len(steps), spec.depth, 4)))
+    residual, num_layers = spec.shortcut != "none", _num_layers(spec)
+    noise = np.exp(0.08 * rng.standard_normal((len(steps), num_layers, 4)))
     for index, step in enumerate(steps):
         share = math.exp(-relax * index / max(len(steps) - 1, 1)) if len(steps) > 1 else 1.0
         rate = math.log(growth) * (0.15 + 0.85 * share)
-        for layer in range(spec.depth):
-            dh = base * math.exp(rate * (spec.depth - 1 - layer)) * (1 + 0.4 * math.sin(layer))
+        for layer in range(num_layers):
+            dh = base * math.exp(rate * (num_layers - 1 - layer)) * (1 + 0.15 * math.sin(1.7 * layer))
             values = {
                 "h_norm": 30.0 * (1.03**layer if residual else math.exp(-0.3 * max(math.log(1 / growth), 0) * layer)),
                 "dh_norm": dh,
@@ -262,122 +269,3 @@ def _gradcheck(spec: RunSpec, rng: np.random.Generator) -> tuple[dict[str, list[
             if (method, h) in (("central", 1e-4), ("five_point", 3e-3), ("complex", 1e-20)):
                 medians[f"gradcheck_{method}_median"] = error
     return out, medians
-
-
-SPIRAL = """
-name = "spiral"
-seeds = SEEDS
-sources = ["he2016resnet"]
-[title]
-en = "The spiral laboratory"
-zh = "螺旋实验室"
-[question]
-en = "Where does depth stop helping a plain network, and is it the missing skip?"
-zh = "深度从何处开始不再帮助普通网络？原因是缺少捷径吗？"
-[base]
-backend = "numpy"
-family = "mlp"
-activation = "tanh"
-init = "gaussian"
-gain = 0.72
-data = "spiral"
-optimizer = "adam"
-lr = 2e-3
-width = 16
-steps = 1000
-depth = 40
-
-[parts.sweep]
-axes = { depth = SWEEP }
-base = { measures = ["layers"] }
-title = { en = "Depth sweep", zh = "深度扫描" }
-[[parts.sweep.arms]]
-name = "plain"
-label = { en = "plain", zh = "普通网络" }
-[[parts.sweep.arms]]
-name = "residual"
-label = { en = "residual", zh = "残差网络" }
-set = { shortcut = "identity" }
-[[parts.sweep.arms]]
-name = "residual-2"
-label = { en = "residual, two-layer branch", zh = "残差网络，两层支路" }
-set = { shortcut = "identity_2" }
-
-[parts.flow]
-base = { steps = 0, measures = ["layers"] }
-title = { en = "Gradient flow before any training", zh = "训练之前的梯度流" }
-[[parts.flow.arms]]
-name = "plain"
-label = { en = "plain", zh = "普通网络" }
-[[parts.flow.arms]]
-name = "residual"
-label = { en = "residual", zh = "残差网络" }
-set = { shortcut = "identity" }
-
-[parts.gradcheck]
-axes = { depth = [8, 40] }
-base = { steps = 0, measures = ["gradcheck"], precision = "float64" }
-title = { en = "The gradient check", zh = "梯度检验" }
-[[parts.gradcheck.arms]]
-name = "plain"
-label = { en = "plain", zh = "普通网络" }
-[[parts.gradcheck.arms]]
-name = "residual"
-label = { en = "residual", zh = "残差网络" }
-set = { shortcut = "identity" }
-
-[parts.batchnorm]
-axes = { depth = [24, 48] }
-base = { norm = "batch", activation = "relu", steps = 400, measures = ["layers"] }
-title = { en = "ReLU and batch norm", zh = "ReLU 与批归一化" }
-[[parts.batchnorm.arms]]
-name = "plain"
-label = { en = "plain", zh = "普通网络" }
-[[parts.batchnorm.arms]]
-name = "residual"
-label = { en = "residual", zh = "残差网络" }
-set = { shortcut = "identity" }
-
-[parts.skip-free]
-base = { depth = 48, lr = 1e-3 }
-title = { en = "A plain network that does train at 48 layers", zh = "能在 48 层训练的普通网络" }
-[[parts.skip-free.arms]]
-name = "plain"
-label = { en = "plain, small Gaussian", zh = "普通网络，小高斯" }
-[[parts.skip-free.arms]]
-name = "orthogonal"
-label = { en = "plain, orthogonal", zh = "普通网络，正交" }
-set = { init = "orthogonal", gain = 1.0 }
-
-[[claims]]
-name = "plain-falls"
-confirmatory = true
-kind = "level"
-part = "sweep"
-metric = "train_accuracy"
-statistic = "median"
-cells = [{ arm = "plain", where = { depth = "max" } }]
-expect = "at_most"
-than = 0.55
-text = { en = "At the greatest depth the plain network's median train accuracy is at most 0.55", zh = "在最大深度上，普通网络训练准确率的中位数不高于 0.55" }
-
-[[claims]]
-name = "residual-holds"
-kind = "level"
-part = "sweep"
-metric = "train_accuracy"
-statistic = "every_seed"
-cells = [{ arm = "residual" }]
-expect = "at_least"
-than = 1.0
-text = { en = "The residual network fits every point at every depth, on every seed", zh = "残差网络在每个深度、每个随机种子上都拟合全部样本" }
-
-[[claims]]
-name = "theory"
-kind = "theory_ratio"
-part = "flow"
-metric = "dh_factor_first"
-cell = { arm = "plain" }
-tolerance = 0.03
-text = { en = "The measured gradient factor agrees with theory within 3%", zh = "测得的梯度倍数与理论相差不超过 3%" }
-"""

@@ -6,11 +6,12 @@ import math
 from statistics import median
 
 from depthscope.analysis.table import ResultRow, Results
-from depthscope.report import figures
+from depthscope.report import charts
+from depthscope.report.charts.gradcheck import METHOD_COLOR, CheckPoint
 from depthscope.report.content import View, significant
-from depthscope.report.figures.gradcheck import METHOD_COLOR, CheckPoint
+from depthscope.report.palette import MUTED
 from depthscope.report.shapes import Block, Legend, Panel
-from depthscope.report.strings import Words
+from depthscope.report.words import Words
 
 
 def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
@@ -36,7 +37,7 @@ def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
         for (arm, depth), points in cells.items()
     )
     legend = [Legend(label=name, color=METHOD_COLOR[method]) for method, name in methods.items() if method in used]
-    legend += [Legend(label=words("worst"), color="currentColor", shape="dashed")]
+    legend += [Legend(label=words("worst"), color=MUTED, shape="dashed")]
     return [
         Block(
             kind="gradcheck",
@@ -87,8 +88,8 @@ def _panel(
     arm = next(each.label for each in view.series if each.name == cell[0])
     describe = words("gradcheck_describe", arm=arm, depth=cell[1])
 
-    def draw(*, width: int | None = None, legend: bool = False, height: int = 230) -> object:
-        return figures.gradient_check(
+    def draw(*, width: int | None = None, height: int = 230) -> object:
+        return charts.gradient_check(
             points,
             methods=methods,
             kinds={"median": words("median"), "worst": words("worst")},
@@ -96,7 +97,6 @@ def _panel(
             y_title=words("y_error"),
             describe=describe,
             domain=domain,
-            legend=legend,
             width=width,
             height=height,
         )

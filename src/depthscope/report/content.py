@@ -11,13 +11,13 @@ import numpy as np
 
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.report import palette
-from depthscope.report.figures.curves import Curve
-from depthscope.report.figures.depth import Dot
+from depthscope.report.charts.curves import Curve
+from depthscope.report.charts.depth import Dot
 from depthscope.report.palette import Series
-from depthscope.report.strings import Words
+from depthscope.report.words import Words
 
-MAX_CURVE_POINTS = 120
-"""Points a curve: more than a panel has room for, and a page stays light with many runs."""
+CURVE_POINTS, ALL_POINTS = 120, 12_000
+"""Points a curve at most (a panel has room for no more), and for all curves of a figure, so that a page stays light."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +123,7 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
     found = []
     cells = view.cells()
     in_epochs = all(row.spec.epochs is not None for row in view.rows)
+    points = min(CURVE_POINTS, max(30, ALL_POINTS // len(view.rows)))
     for series in view.series:
         curves: list[Curve] = []
         for (arm, depth), rows in cells.items():
@@ -133,11 +134,11 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
                 continue
             scale = _steps_to_x(rows, in_epochs)
             for seed, curve in by_seed.items():
-                curves.append(_curve(depth, seed, curve, scale))
+                curves.append(_curve(depth, seed, curve, scale, points))
             shared = sorted(set.intersection(*(set(curve) for curve in by_seed.values())))
             mean = {step: float(np.mean([curve[step] for curve in by_seed.values()])) for step in shared}
             if len(mean) > 1:
-                curves.append(_curve(depth, None, mean, scale))
+                curves.append(_curve(depth, None, mean, scale, points))
         if curves:
             found.append(ArmCurves(series=series, curves=tuple(curves), in_epochs=in_epochs))
     return tuple(found)
@@ -184,10 +185,10 @@ def _steps_to_x(rows: Sequence[ResultRow], in_epochs: bool) -> float:
     return 1.0
 
 
-def _curve(depth: int, seed: int | None, values: dict[int, float], scale: float) -> Curve:
+def _curve(depth: int, seed: int | None, values: dict[int, float], scale: float, points: int) -> Curve:
     steps = sorted(values)
-    if len(steps) > MAX_CURVE_POINTS:
-        picked = np.unique(np.linspace(0, len(steps) - 1, MAX_CURVE_POINTS).round().astype(int))
+    if len(steps) > points:
+        picked = np.unique(np.linspace(0, len(steps) - 1, points).round().astype(int))
         steps = [steps[index] for index in picked]
     return Curve(
         depth=depth,

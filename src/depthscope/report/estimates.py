@@ -8,8 +8,8 @@ from typing import Any
 from depthscope.analysis.summarise import METRICS, CellSummary, summarise
 from depthscope.analysis.table import Results
 from depthscope.record.schema import SUMMARY
+from depthscope.report.charts.depth import Mark
 from depthscope.report.content import View
-from depthscope.report.figures.depth import Mark
 
 
 class Estimates:

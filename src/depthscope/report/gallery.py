@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from depthscope.analysis.table import Results
-from depthscope.report import content, figures
+from depthscope.report import charts, content
 from depthscope.report.checks import gradcheck_blocks
 from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
-from depthscope.report.palette import ramp
+from depthscope.report.palette import FAINTEST, INK, ramp
 from depthscope.report.profiles import profile_blocks
-from depthscope.report.shapes import Block, Panel, legend_of
-from depthscope.report.strings import Words
+from depthscope.report.shapes import Block, Legend, Panel, legend_of
+from depthscope.report.words import Words
 
 HERO_METRICS = ("train_accuracy", "train_accuracy_running", "test_accuracy", "train_loss", "train_loss_running")
 DEPTH_METRICS = ("train_accuracy", "test_accuracy", "train_loss", "test_loss")
@@ -20,7 +20,7 @@ def hero(results: Results, estimates: Estimates, words: Words) -> Block | None:
     """The study's main figure: the first metric against depth in the first part that varies depth."""
     for view in content.views(results, words):
         for metric in HERO_METRICS:
-            panel = _depth_panel(view, metric, estimates, words, height=360)
+            panel = _depth_panel(view, metric, estimates, words, height=380, tags=True)
             if panel:
                 return _depth_block(view, (panel,), words, key=f"hero-{view.key}")
     return None
@@ -47,7 +47,9 @@ def blocks(
     return found
 
 
-def _depth_panel(view: View, metric: str, estimates: Estimates, words: Words, *, height: int = 240) -> Panel | None:
+def _depth_panel(
+    view: View, metric: str, estimates: Estimates, words: Words, *, height: int = 240, tags: bool = False
+) -> Panel | None:
     dots = content.dots(view, metric)
     depths = sorted({dot.depth for dot in dots})
     if len(depths) < 2:
@@ -61,8 +63,10 @@ def _depth_panel(view: View, metric: str, estimates: Estimates, words: Words, *,
     )
     made = estimates.marks(view, metric)
 
-    def draw(*, width: int | None = None, legend: bool = False, height: int = height) -> object:
-        return figures.against_depth(
+    made_for_all = {mark.series for mark in made} == {each.name for each in view.series}
+
+    def draw(*, width: int | None = None, height: int = height) -> object:
+        return charts.against_depth(
             dots,
             made,
             view.series,
@@ -71,7 +75,7 @@ def _depth_panel(view: View, metric: str, estimates: Estimates, words: Words, *,
             describe=describe,
             words={key: words(key) for key in ("depth", "seed", "estimate", "low", "high")},
             percent="accuracy" in metric,
-            legend=legend,
+            tags=tags and made_for_all,
             width=width,
             height=height,
         )
@@ -103,9 +107,22 @@ def _curve_blocks(results: Results, view: View, words: Words) -> list[Block]:
                     heading=words("curves_section"),
                     caption=caption,
                     panels=panels,
+                    legend=_depth_legend(view.depths, words) if len(view.depths) > 3 else (),
                 )
             ]
     return []
+
+
+def _depth_legend(depths: tuple[int, ...], words: Words) -> tuple[Legend, ...]:
+    """Depths in shades of the ink: each panel has them in its arm's own hue."""
+    return tuple(
+        Legend(
+            label=words("layers_deep", depth=depth),
+            color=INK,
+            strength=1 - FAINTEST * (len(depths) - 1 - index) / (len(depths) - 1),
+        )
+        for index, depth in enumerate(depths)
+    )
 
 
 def _curve_panel(
@@ -117,8 +134,8 @@ def _curve_panel(
     shades, dark = ramp(arm.series.color, len(depths))
     describe = words("curves_describe", what=words(quantity), arm=arm.series.label, depths=", ".join(map(str, depths)))
 
-    def draw(*, width: int | None = None, legend: bool = False, height: int = 230) -> object:
-        return figures.training_curves(
+    def draw(*, width: int | None = None, height: int = 230) -> object:
+        return charts.training_curves(
             arm.curves,
             dict(zip(depths, shades, strict=True)),
             x_title=words("epoch" if arm.in_epochs else "step"),
@@ -128,7 +145,6 @@ def _curve_panel(
             domain=domain,
             percent=quantity == "accuracy",
             log=log,
-            legend=legend or len(depths) > 3,
             width=width,
             height=height,
         )

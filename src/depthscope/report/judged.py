@@ -8,9 +8,9 @@ from typing import Any
 from depthscope.analysis.controls import Control, controls
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.table import Results
-from depthscope.report import figures
+from depthscope.report import charts
 from depthscope.report.numbers import interval, number
-from depthscope.report.strings import Words
+from depthscope.report.words import Words
 from depthscope.study.claims import Claim, LevelClaim, TheoryClaim
 
 MAX_SQUARES = 400
@@ -44,13 +44,21 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
     described = describe(finding, judged[0], words)
     margin = words(f"margin.{finding.expect}", margin=number(finding.margin, unit))
 
+    title = words.metric(metric)
+    if claim is not None and claim.kind in ("difference", "difference_in_differences"):
+        title = words("difference_of", metric=title)
+    elif isinstance(claim, TheoryClaim):
+        title = words("over_theory")
+    elif unit == "fraction":
+        title = words("share_of_runs")
+
     def draw(*, width: int | None = None) -> Any:
-        return figures.claim_interval(
+        return charts.claim_interval(
             finding,
             list(zip(labels, judged, strict=True)),
             describe=described,
             words={"margin": margin, **{key: words(key) for key in ("estimate", "low", "high", "each_seed")}},
-            x_title=words.metric(metric) if percent or unit != "nats" else unit,
+            x_title=title,
             percent=percent,
             width=width,
         )
@@ -129,11 +137,11 @@ def _pair(results: Results, control: Control, words: Words) -> str:
 
 
 def _places(group: Sequence[Control], words: Words) -> str:
-    places = [
-        ", ".join(f"{words('depth') if key == 'depth' else key} {value}" for key, value in each.axes.items())
-        for each in group
-    ]
-    return "; ".join(place for place in places if place)
+    found = []
+    for key in group[0].axes:
+        values = dict.fromkeys(str(each.axes[key]) for each in group)
+        found.append(f"{words('depth') if key == 'depth' else key} {', '.join(values)}")
+    return "; ".join(found)
 
 
 def _items(group: Sequence[Control], words: Words) -> list[dict[str, Any] | None]:
@@ -150,7 +158,8 @@ def _items(group: Sequence[Control], words: Words) -> list[dict[str, Any] | None
     shared = span([len(each.shared) for each in group])
     items: list[dict[str, Any] | None] = []
     if any(each.shared for each in group):
-        items.append({"held": True, "text": words("control.shared", count=shared, seeds=len(first.seeds))})
+        key = "control.some_shared" if first.differing else "control.shared"
+        items.append({"held": True, "text": words(key, count=shared, seeds=len(first.seeds))})
     if first.differing:
         names = _some(first.differing)
         count = span([len(each.differing) for each in group])

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from depthscope.analysis.table import ResultRow, Results
+from depthscope.report.charts.profile import LayerValue
 from depthscope.report.content import View, significant
-from depthscope.report.figures.profile import LayerValue
 
 MAX_STEPS = 20
 """Steps a page shows. The powers of two and the last stay; epoch ends in between are thinned."""
@@ -88,7 +88,9 @@ def _kept(logged: Sequence[int], last_step: int | None) -> tuple[int, ...]:
         powers = [step for step in inner if step == 0 or step & (step - 1) == 0]
         others = [step for step in inner if step not in powers]
         room = max(MAX_STEPS - 1 - len(powers), 0)
-        picked = np.unique(np.linspace(0, len(others) - 1, room).round().astype(int)) if room and others else []
+        picked: list[int] = (
+            np.unique(np.linspace(0, len(others) - 1, room).round().astype(int)).tolist() if room and others else []
+        )
         inner = sorted([*powers, *(others[index] for index in picked)])
     # A measurement without training has one step; it is step 0, and "last" would say it twice.
     return (*inner, LAST) if inner or last_step != 0 else (0,)

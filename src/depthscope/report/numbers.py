@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from depthscope.report.strings import Words
+from depthscope.report.words import Words
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -23,7 +23,7 @@ def number(value: float | None, unit: str = "") -> str:
         text = f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
     else:
         text = f"{value:.1e}"
-    return text.replace("-", "−") if not "e-" in text else text
+    return text.replace("-", "−") if "e-" not in text else text
 
 
 def interval(low: float | None, high: float | None, unit: str = "") -> str:

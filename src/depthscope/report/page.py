@@ -15,11 +15,13 @@ from markupsafe import Markup
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import content, figures, gallery, judged, palette, sections
+from depthscope.report import content, gallery, judged, palette, sections
+from depthscope.report.charts import FONT, configure
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
 from depthscope.report.shapes import Block
-from depthscope.report.strings import Lang, Words
+from depthscope.report.strings import Lang
+from depthscope.report.words import Words
 
 _ASSETS = resources.files("depthscope.report") / "assets"
 
@@ -66,7 +68,7 @@ def render(
         "question": words.pick(results.study.question),
         "facts": sections.facts(results, words),
         "headline": " ".join(sentences),
-        "headline_sentences": sentences,
+        "headline_sentences": [sections.pieces(each) for each in sentences],
         "partial": sections.partial(results, words),
         "hero": _block(hero, charts) if hero else None,
         "claims": [_claim(each, charts) for each in judged.claims(results, findings, words)],
@@ -97,7 +99,7 @@ class Charts:
         """Take a chart in and return its id."""
         spec = chart.to_dict(validate=False)  # the tests validate every figure; rows by the thousand take seconds
         spec.pop("$schema", None)
-        spec["config"] = figures.configure()
+        spec["config"] = configure()
         tables = []
         names = {}
         for old, rows in spec.pop("datasets", {}).items():
@@ -170,7 +172,10 @@ def _block(block: Block, charts: Charts) -> dict[str, Any]:
         "caption": block.caption,
         "notes": block.notes,
         "controls": block.controls,
-        "legend": [{"label": each.label, "shape": each.shape, "css": css_color(each.color)} for each in block.legend],
+        "legend": [
+            {"label": each.label, "shape": each.shape, "css": _pale(css_color(each.color), each.strength)}
+            for each in block.legend
+        ],
         "panels": panels,
     }
 
@@ -201,6 +206,10 @@ def css_color(color: str) -> str:
     return f"var(--c{color[1:]})" if color in palette.DARK else color
 
 
+def _pale(color: str, strength: float) -> str:
+    return color if strength == 1.0 else f"color-mix(in srgb, {color} {round(100 * strength)}%, var(--paper))"
+
+
 def _variables() -> str:
     names = {
         "ink": palette.INK,
@@ -216,7 +225,7 @@ def _variables() -> str:
     }
     light = ";".join(f"--{name}:{color}" for name, color in names.items())
     dark = ";".join(f"--{name}:{palette.DARK[color]}" for name, color in names.items())
-    fixed = f"--font:{figures.FONT}"
+    fixed = f"--font:{FONT}"
     return (
         f":root{{{light};--line:#cfd4da;{fixed}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark};--line:#3d454f}}}}\n"
@@ -242,5 +251,6 @@ def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script, from the package that also draws the SVG files."""
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle()
+    # Its stub wants a snippet; without one it assigns vegaEmbed to the window.
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

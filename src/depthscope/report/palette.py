@@ -36,6 +36,8 @@ DARK: Mapping[str, str] = MappingProxyType(
         "#0d917e": "#35c9b0",
         "#55aadd": "#8fd0f5",
         "#6a4fc0": "#a996f5",
+        "#7b4bb3": "#b793ea",
+        "#c2881b": "#e5b454",
     }
 )
 
@@ -82,10 +84,14 @@ def mix(color: str, other: str, share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
+FAINTEST = 0.58
+"""How far the palest shade of a ramp has gone toward the paper."""
+
+
 def ramp(color: str, count: int) -> tuple[list[str], dict[str, str]]:
     """`count` shades of one hue, from faint (shallow) to full (deep), and their twins for dark paper."""
     dark = DARK.get(color, color)
-    shares = [0.58 * (count - 1 - index) / max(count - 1, 1) for index in range(count)]
+    shares = [FAINTEST * (count - 1 - index) / max(count - 1, 1) for index in range(count)]
     light = [mix(color, PAPER, share) for share in shares]
     return light, {shade: mix(dark, DARK[PAPER], share) for shade, share in zip(light, shares, strict=True)}
 

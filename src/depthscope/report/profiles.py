@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from depthscope.analysis.expected import gradient_profile
 from depthscope.analysis.table import Results
-from depthscope.report import figures
+from depthscope.report import charts
+from depthscope.report.charts.profile import TheoryPoint, domains_of
 from depthscope.report.content import View, significant
-from depthscope.report.figures.profile import TheoryPoint, domains_of
 from depthscope.report.layers import LAST, DepthProfile, depth_profiles
 from depthscope.report.shapes import Block, Controls, Panel, legend_of
-from depthscope.report.strings import Words
+from depthscope.report.words import Words
 
 SIDE_BY_SIDE = 2
 """Depths shown at once; with more, the reader chooses one."""
@@ -22,13 +22,15 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
         return []
     quantities = {key: words(f"quantity.{key}") for profile in profiles for key in profile.quantities}
     steps = step_names(profiles[0], words)
-    domains = domains_of([value for profile in profiles for value in profile.values])
-    panels, theories = [], 0
-    for profile in profiles:
-        theory = _theory(view, profile)
-        theories += bool(theory)
-        panels.append(_panel(view, profile, quantities, steps, domains, theory, words))
-    notes = [words("profile_theory")] if theories else []
+    theories = [_theory(view, profile) for profile in profiles]
+    domains = domains_of(
+        [value for profile in profiles for value in profile.values], [point for points in theories for point in points]
+    )
+    panels = [
+        _panel(view, profile, quantities, steps, domains, theory, words)
+        for profile, theory in zip(profiles, theories, strict=True)
+    ]
+    notes = [words("profile_theory")] if any(theories) else []
     omitted = sum(profile.left_out for profile in profiles)
     if omitted:
         notes.append(words("profile_left_out", count=omitted))
@@ -83,13 +85,12 @@ def _panel(
     def draw(
         *,
         width: int | None = None,
-        legend: bool = False,
         height: int = 330,
         at: int = 0,
         quantity: str = first,
         y_title: str | None = None,
     ) -> object:
-        return figures.layer_profile(
+        return charts.layer_profile(
             profile.values,
             view.series,
             quantities=quantities,
@@ -102,7 +103,6 @@ def _panel(
             theory=theory,
             domains=domains,
             y_title=y_title,
-            legend=legend,
             width=width,
             height=height,
         )

@@ -12,7 +12,8 @@ from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
 from depthscope.report.numbers import duration, interval, number
 from depthscope.report.palette import Series
-from depthscope.report.strings import Lang, Words
+from depthscope.report.strings import Lang
+from depthscope.report.words import Words
 
 TABLE_METRICS = (
     "train_accuracy",
@@ -52,6 +53,16 @@ def sentences(text: str, lang: Lang) -> list[str]:
     """A text cut after its full stops (a stop inside a number is none)."""
     cut = re.split(r"(?<=。)" if lang == "zh" else r"(?<=[.!?])\s+(?=[A-Z0-9“])", text)
     return [each for each in (piece.strip() for piece in cut) if each]
+
+
+def pieces(sentence: str) -> list[tuple[str, bool]]:
+    """A sentence as (text, whether it is an interval in brackets), so that the page can set intervals smaller.
+
+    >>> pieces("lost 23 points [95% CI 19 to 27].")
+    [('lost 23 points ', False), ('[95% CI 19 to 27]', True), ('.', False)]
+    """
+    cut = re.split(r"(\[[^\]]*\])", sentence)
+    return [(text, index % 2 == 1) for index, text in enumerate(cut) if text]
 
 
 def part(results: Results, view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
@@ -109,9 +120,8 @@ def diagnoses(results: Results, words: Words) -> list[dict[str, str]]:
             name = f"{words.pick(results.study.parts[each.part].title, each.part)} · {name}"
         tail = ", ".join([f"{each.shallow} → {each.deep}", *(f"{key} = {value}" for key, value in each.axes.items())])
         text = each.diagnosis.text
-        found.append(
-            {"name": f"{name}, {tail}", "text": text.get(words.lang) or text["en"], "kind": each.diagnosis.kind}
-        )
+        kind, colon, rest = re.split(r"([:：])\s*", text.get(words.lang) or text["en"], maxsplit=1)
+        found.append({"name": f"{name}, {tail}", "kind": kind + colon, "text": rest})
     return found
 
 

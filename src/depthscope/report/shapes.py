@@ -16,7 +16,7 @@ class Panel:
     Attributes:
         key: fit for an HTML id; the same chart has the same key wherever it stands.
         title: heading above the chart; empty where the block's says all.
-        draw: makes the chart; takes `width`, `legend`, `height`, and for profiles `at` and `quantity`.
+        draw: makes the chart; takes `width`, `height`, and for profiles `at` and `quantity`.
         dark: colours of this chart alone, light -> dark.
     """
 
@@ -46,11 +46,12 @@ class Controls:
 
 @dataclass(frozen=True, kw_only=True)
 class Legend:
-    """One line of a legend: a symbol and what it stands for."""
+    """One line of a legend: a symbol and what it stands for; `strength` under 1 pales its colour."""
 
     label: str
     color: str
     shape: str = "line"
+    strength: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ _TABLE: dict[str, tuple[str, str]] = {
         "Means over seeds with 95% intervals. Train and test figures come from a clean pass after the last step.",
         "各随机种子的均值与 95% 区间。训练与测试指标来自最后一步之后的一次完整评估。",
     ),
+    "arms_all": ("All {count} cells", "全部 {count} 格"),
     "arm": ("arm", "组别"),
     "depth": ("depth", "深度"),
     "seed": ("seed", "随机种子"),
@@ -56,7 +57,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "depth_caption": (
         "Each small mark is one seed, each large one an estimate over seeds, with its 95% interval. "
         "Marks stand side by side so that none hides another; depths are {depths}.",
-        "每个小标记是一个随机种子，每个大标记是各种子的估计值及其 95% 区间。标记并排放置以免相互遮挡；深度为 {depths}。",
+        "每个小标记是一个随机种子，每个大标记是各种子的估计值及其 95% 区间。"
+        "标记并排放置以免相互遮挡；深度为 {depths}。",
     ),
     "depth_describe": (
         "{metric} against depth ({depths}), one line for each arm: {arms}.",
@@ -90,8 +92,9 @@ _TABLE: dict[str, tuple[str, str]] = {
         "将指针移到线上可查看层的名称。",
     ),
     "profile_theory": (
-        "The dotted line is what mean-field theory expects at initialisation.",
-        "虚线为平均场理论对初始化时的预期。",
+        "The dotted line is what mean-field theory expects at initialisation, "
+        "drawn from the measured value at the output end.",
+        "虚线为平均场理论对初始化时的预期，以输出端的实测值为起点。",
     ),
     "profile_left_out": (
         "{count} values were zero or not finite and cannot stand on a logarithmic axis.",
@@ -130,10 +133,11 @@ _TABLE: dict[str, tuple[str, str]] = {
     "quantity.dh_mean_abs": ("mean |dL/dh|", "|dL/dh| 的均值"),
     "gradcheck_section": ("Is the backward pass right?", "反向传播正确吗？"),
     "gradcheck_caption": (
-        "Relative error between the hand-derived gradient and differences of the loss, against the step size h; median "
-        "over seeds. Finite differences lose digits to rounding as h shrinks; the complex step subtracts nothing and is "
-        "drawn as a level line.",
-        "手工推导的梯度与损失差分之间的相对误差随步长 h 的变化；取各随机种子的中位数。h 变小时有限差分因舍入而损失精度；"
+        "Relative error between the hand-derived gradient and differences of the loss, against the step size h; "
+        "median over seeds. Finite differences lose digits to rounding as h shrinks; the complex step subtracts "
+        "nothing and is drawn as a level line.",
+        "手工推导的梯度与损失差分之间的相对误差随步长 h 的变化；取各随机种子的中位数。"
+        "h 变小时有限差分因舍入而损失精度；"
         "复数步不含减法，画为水平线。",
     ),
     "gradcheck_describe": (
@@ -157,12 +161,15 @@ _TABLE: dict[str, tuple[str, str]] = {
         "论断在运行之前已写入研究文件。阴影一侧与论断相符；菱形为估计值，横条为其 95% 区间，小点为各随机种子。",
     ),
     "claims_multiple": (
-        "One claim is confirmatory. The others are exploratory, and their intervals are not corrected for their number.",
-        "其中一个论断为验证性论断，其余为探索性论断，其区间未作多重比较校正。",
+        "Claims not marked confirmatory are exploratory: their intervals are not corrected for their number.",
+        "未标为验证性的论断均为探索性论断，其区间未作多重比较校正。",
     ),
     "verdict.supported": ("supported", "成立"),
     "verdict.refuted": ("refuted", "不成立"),
     "verdict.undecided": ("undecided", "尚无定论"),
+    "difference_of": ("difference in {metric}", "{metric}之差"),
+    "over_theory": ("measured over expected", "实测与理论之比"),
+    "share_of_runs": ("share of runs that satisfy the claim", "满足论断的运行所占比例"),
     "tag_confirmatory": ("confirmatory", "验证性"),
     "tag_exploratory": ("exploratory", "探索性"),
     "margin.at_least": ("at least {margin}", "不低于 {margin}"),
@@ -188,17 +195,21 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "pair": ("{a} and {b}", "{a}与{b}"),
     "control.shared": (
-        "{count} tensors that both have start exactly equal, on each of {seeds} seeds",
+        "all tensors that both have start exactly equal: {count}, on each of {seeds} seeds",
         "两者共有的 {count} 个张量在全部 {seeds} 个随机种子上起点完全相同",
     ),
-    "control.differing": (
-        "{count} tensors that both have start differently: {names}",
-        "两者共有的 {count} 个张量起点不同：{names}",
+    "control.some_shared": (
+        "tensors that both have and that start exactly equal: {count}, on each of {seeds} seeds",
+        "两者共有且起点完全相同的张量：{count} 个，在全部 {seeds} 个随机种子上",
     ),
-    "control.only_arm": ("{count} tensors that the second alone has: {names}", "仅后者拥有的 {count} 个张量：{names}"),
+    "control.differing": (
+        "tensors that both have and that start otherwise: {count} ({names})",
+        "两者共有但起点不同的张量：{count} 个（{names}）",
+    ),
+    "control.only_arm": ("tensors of the second alone: {count} ({names})", "仅后者拥有的张量：{count} 个（{names}）"),
     "control.only_baseline": (
-        "{count} tensors that the first alone has: {names}",
-        "仅前者拥有的 {count} 个张量：{names}",
+        "tensors of the first alone: {count} ({names})",
+        "仅前者拥有的张量：{count} 个（{names}）",
     ),
     "control.data.same": ("the same data", "数据相同"),
     "control.data.other": ("different data", "数据不同"),
@@ -206,7 +217,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "control.order.other": ("batches in a different order", "批次顺序不同"),
     "control.augment.same": ("the same augmentation draws", "数据增强的随机抽取相同"),
     "control.augment.other": ("different augmentation draws", "数据增强的随机抽取不同"),
-    "control.fields": ("what differs in the recipe: {fields}", "配方中不同的设置：{fields}"),
+    "control.fields": ("differs by design: {fields}", "有意不同的设置：{fields}"),
     "control_untuned": (
         "Each arm was run with one recipe, and none was tuned for its arm: what is found holds for this recipe.",
         "每组只用一套配方运行，没有针对任何一组调参：结论只对该配方成立。",
@@ -248,7 +259,6 @@ _TABLE: dict[str, tuple[str, str]] = {
         "图由本文件内的 JavaScript 绘制（不加载任何外部内容）；表格与论断无需脚本即可阅读。",
     ),
     "offline": ("One file, no requests: it reads the same offline.", "单个文件，不发出任何请求：离线亦可阅读。"),
-    "save_svg": ("SVG", "存为 SVG"),
     "seconds": ("{value} s", "{value} 秒"),
     "minutes": ("{value} min", "{value} 分钟"),
     "hours": ("{value} h", "{value} 小时"),
@@ -258,38 +268,3 @@ STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {lang: MappingProxyType({key: texts[index] for key, texts in _TABLE.items()}) for index, lang in enumerate(LANGS)}
 )
 """language -> key -> text."""
-
-
-class Words:
-    """The table in one language.
-
-    >>> Words("en")("seeds_count", n=3)
-    '3 seeds'
-    """
-
-    def __init__(self, lang: Lang) -> None:
-        if lang not in STRINGS:
-            raise ValueError(f"unknown language {lang!r}. Known: {', '.join(LANGS)}.")
-        self.lang: Lang = lang
-        self.table = STRINGS[lang]
-
-    def __call__(self, key: str, **values: object) -> str:
-        """The text of a key, its braces filled."""
-        return self.table[key].format(**values)
-
-    def has(self, key: str) -> bool:
-        """Whether the table holds the key."""
-        return key in self.table
-
-    def pick(self, text: Mapping[str, str] | None, otherwise: str = "") -> str:
-        """A text by language: this one, or English, or whichever there is."""
-        if not text:
-            return otherwise
-        for lang in (self.lang, *LANGS):
-            if lang in text:
-                return text[lang]
-        return next(iter(text.values()))
-
-    def metric(self, metric: str) -> str:
-        """The name of a summary's key for readers; the key itself where the table does not know it."""
-        return self.table.get(f"metric.{metric}", metric)

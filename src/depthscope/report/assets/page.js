@@ -75,7 +75,7 @@
   function wire(figure) {
     const control = (name) => figure.querySelector(`[data-control="${name}"]`);
     const quantity = control("quantity"), depth = control("depth"), at = control("at"), play = control("play");
-    if (quantity) quantity.addEventListener("change", () => set(figure, "quantity", quantity.value));
+    if (quantity) quantity.addEventListener("change", () => set(figure, "shown_quantity", quantity.value));
     if (depth) {
       depth.addEventListener("change", () => {
         for (const panel of figure.querySelectorAll(".panel")) panel.hidden = panel.dataset.panel !== depth.value;
@@ -88,7 +88,7 @@
       figure.querySelector("output").textContent = steps[at.value];
       at.setAttribute("aria-valuetext", steps[at.value]);
       at.style.setProperty("--share", at.value / at.max);
-      return set(figure, "at", Number(at.value));
+      return set(figure, "shown_at", Number(at.value));
     };
     let timer = null;
     const stop = () => {
@@ -135,6 +135,9 @@
   }
   const both = Object.assign({}, page.dark, ...Object.values(page.charts).map((chart) => chart.dark));
   const back = Object.fromEntries(Object.entries(both).map(([light, dark]) => [dark, light]));
+  window.addEventListener("beforeprint", () => {
+    for (const each of document.querySelectorAll("details.wide")) each.open = true;
+  });
   window.addEventListener("beforeprint", () => darkQuery.matches && recolor(back));
   window.addEventListener("afterprint", () => darkQuery.matches && recolor(both));
 

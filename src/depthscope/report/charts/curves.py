@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 
-from depthscope.report.figures import base
+from depthscope.report.charts import base
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,15 @@ def training_curves(
         curves: lines of the seeds and of their mean.
         shades: a colour for each depth, from faint (shallow) to full (deep).
         domain: of y, the same for the panels that stand side by side.
-
-    The other arguments are those of `against_depth`.
+        x_title: title of the x axis.
+        y_title: title of the value axis.
+        describe: what a reader who cannot see the figure is told.
+        words: tooltip title of `depth`.
+        percent: whether values are shares of one.
+        log: whether y is logarithmic.
+        legend: a legend in the figure; pages draw their own.
+        width: pixels; None fills the container.
+        height: pixels of the plot.
     """
     base.finite("training_curves", [value for each in curves for value in each.y])
     missing = sorted({each.depth for each in curves} - set(shades))
@@ -59,9 +67,7 @@ def training_curves(
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=list(domain), type="log" if log else "linear", nice=False, clamp=True),
-        axis=base.value_axis(y_title, percent=percent)
-        if not log
-        else alt.Axis(title=y_title, format="~g", tickCount=5),
+        axis=base.value_axis(y_title, percent=percent, log=log),
     )
 
     def rows(seeds: bool) -> Any:
@@ -71,9 +77,6 @@ def training_curves(
             if (each.seed is not None) == seeds
             for at, value in zip(each.x, each.y, strict=True)
         )
-
-    def end(each: Curve) -> dict[str, Any]:
-        return {"depth": str(each.depth), "x": each.x[-1], "y": each.y[-1]}
 
     told = [
         alt.Tooltip("depth:N", title=words["depth"]),
@@ -90,11 +93,17 @@ def training_curves(
     hits = alt.Chart(means_of).mark_point(size=160, opacity=0, filled=True).encode(x=x, y=y, tooltip=told)
     layers = [thin, strong, hits]
     means = [each for each in curves if each.seed is None]
-    if 1 < len(depths) <= 3 and means:
-        tag = (
-            alt.Chart(tables.add(end(each) for each in means))
-            .mark_text(align="left", dx=5, fontWeight=600, fontSize=12)
-            .encode(x=x, y=y, text="depth:N", color=color)
-        )
-        layers.append(tag)
+    if 1 < len(depths) <= 3:
+        for each, shift in zip(means, _shifts(means, domain, log, height), strict=True):
+            end = tables.add([{"depth": str(each.depth), "x": each.x[-1], "y": each.y[-1]}])
+            tag = alt.Chart(end).mark_text(align="left", dx=6, dy=shift, fontWeight=600, fontSize=12)
+            layers.append(tag.encode(x=x, y=y, text="depth:N", color=color))
     return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+
+
+def _shifts(curves: Sequence[Curve], domain: tuple[float, float], log: bool, height: int) -> list[float]:
+    """Pixels by which each curve's label moves so that none covers another."""
+    low, high = (math.log(edge) for edge in domain) if log else domain
+    ends = [(math.log(each.y[-1]) if log else each.y[-1]) for each in curves]
+    places = [height * (high - end) / (high - low) for end in ends]
+    return [at - place for at, place in zip(base.spread(places, 14), places, strict=True)]

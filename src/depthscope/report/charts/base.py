@@ -85,7 +85,7 @@ def shape_by_series(series: Sequence[Series], *, legend: bool) -> alt.Shape:
 
 
 def labels_of(series: Sequence[Series]) -> dict[str, str]:
-    """name -> label; two arms under one label would be drawn as one, so that is refused."""
+    """Labels by name; two arms under one label would be drawn as one, so that is refused."""
     labels = {each.name: each.label for each in series}
     if len(set(labels.values())) != len(series):
         raise ValueError(f"figure: arms need different names and labels, got {[each.label for each in series]}.")
@@ -138,8 +138,54 @@ def sized(chart: Any, tables: Tables, *, width: int | None, height: int, describ
     return done
 
 
-def value_axis(title: str, *, percent: bool = False, log: bool = False) -> alt.Axis:
+_DECADES = "log(datum.value) / LN10"
+
+
+def log_axis(title: str | None, *, scale: str = "y", **more: Any) -> alt.Axis:
+    """An axis with a line and a label at each power of ten and at none between."""
+    whole = f"abs({_DECADES} - round({_DECADES})) < 1e-6"
+    # A range that holds no two powers is labelled at 2, 3 and 5 as well.
+    between = "indexof([2, 3, 5], round(datum.value / pow(10, floor(" + _DECADES + " + 1e-9)))) >= 0"
+    narrow = f"log(domain('{scale}')[1] / domain('{scale}')[0]) / LN10 < 2"
+    plain = (
+        "abs(log(datum.value) / LN10) < 2.5 ? format(datum.value, '~g') : replace(format(datum.value, '~e'), '+', '')"
+    )
+    label = f"{whole} || (({narrow}) && {between}) ? ({plain}) : ''"
+    return alt.Axis(
+        title=title,
+        labelExpr=label,
+        labelOverlap="greedy",
+        gridOpacity=alt.condition(f"{whole} || ({narrow})", alt.value(1), alt.value(0)),
+        tickOpacity=alt.condition(f"{whole}", alt.value(1), alt.value(0)),
+        **more,
+    )
+
+
+def value_axis(title: str | None, *, percent: bool = False, log: bool = False) -> alt.Axis:
     """A y axis whose title stands above it, read without turning the head."""
     if log:
-        return alt.Axis(title=title, format=".0e", tickCount=6)
+        return log_axis(title)
     return alt.Axis(title=title, format=".0%") if percent else alt.Axis(title=title)
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """The places moved apart as little as needed to stand `gap` from one another, in the same order.
+
+    >>> spread([0.0, 4.0, 100.0], 10)
+    [-3.0, 7.0, 100.0]
+    """
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    groups: list[list[int]] = []
+    centers: list[float] = []
+    for index in order:
+        groups.append([index])
+        centers.append(places[index])
+        while len(groups) > 1 and centers[-1] - centers[-2] < gap * (len(groups[-1]) + len(groups[-2])) / 2:
+            joined = groups[-2] + groups[-1]
+            groups[-2:] = [joined]
+            centers[-2:] = [sum(places[each] for each in joined) / len(joined)]
+    found = list(places)
+    for group, center in zip(groups, centers, strict=True):
+        for rank, index in enumerate(group):
+            found[index] = center + gap * (rank - (len(group) - 1) / 2)
+    return found

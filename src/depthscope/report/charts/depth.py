@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
 
-from depthscope.report.figures import base
+from depthscope.report.charts import base
 from depthscope.report.palette import Series
+
+WIDE = "width > 640"
+"""Vega's test for a plot that has room for names beside its lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,7 @@ def against_depth(
     words: Mapping[str, str],
     percent: bool = False,
     legend: bool = False,
+    tags: bool = False,
     width: int | None = None,
     height: int = 300,
 ) -> Any:
@@ -64,30 +69,39 @@ def against_depth(
         words: tooltip titles for `seed`, `depth`, `interval`, `estimate`.
         percent: whether values are shares of one.
         legend: a legend in the figure; pages draw their own.
+        tags: names at the ends of the lines, where the figure is wide enough for them.
         width: pixels; None fills the container.
         height: pixels of the plot.
     """
     base.finite("against_depth", [each.value for each in dots])
-    base.known_series([each.series for each in (*dots, *marks)], series)
+    base.known_series([each.series for each in dots], series)
+    base.known_series([each.series for each in marks], series)
     tables = base.Tables()
     labels = base.labels_of(series)
-    depths = sorted({each.depth for each in (*dots, *marks)})
+    depths = sorted({each.depth for each in dots} | {each.depth for each in marks})
     span = math.log(depths[-1] / depths[0]) or 1.0
-    gap = min([span / 4, *(math.log(b / a) for a, b in zip(depths, depths[1:], strict=False))])
+    gap = min([span / 4, *(math.log(b / a) for a, b in pairwise(depths))])
     seeds = sorted({each.seed for each in dots})
-    step = gap * 0.5 / max(len(series), 2)
+    step = gap * min(0.5 / max(len(series), 2), 0.1)
+
+    right = depths[-1] * math.exp(gap * 0.4)
 
     def place(name: str, depth: int, seed: int | None = None) -> float:
         index = [each.name for each in series].index(name)
         shift = step * (index - (len(series) - 1) / 2)
         if seed is not None and len(seeds) > 1:
-            shift += 0.55 * step * (seeds.index(seed) / (len(seeds) - 1) - 0.5)
+            shift += 0.8 * step * (seeds.index(seed) / (len(seeds) - 1) - 0.5)
         return depth * math.exp(shift)
 
     number = ".2%" if percent else ".4f"
     x = alt.X(
         "place:Q",
-        scale=alt.Scale(type="log", domain=[depths[0] * math.exp(-gap * 0.45), depths[-1] * math.exp(gap * 0.45)]),
+        scale=alt.Scale(
+            type="log",
+            nice=False,
+            domainMin=depths[0] * math.exp(-gap * 0.4),
+            domainMax=alt.ExprRef(f"{WIDE} ? {right * math.exp(0.36 * span)!r} : {right!r}") if tags else right,
+        ),
         axis=alt.Axis(title=x_title, values=depths, format="d", labelOverlap=False),
     )
     y = alt.Y(
@@ -128,7 +142,7 @@ def against_depth(
     estimates = alt.Chart(tables.add(mark_rows))
     line = estimates.mark_line(strokeWidth=2.5, strokeCap="round").encode(x=x, y=y, color=color)
     whisker = (
-        estimates.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        alt.Chart(tables.add(each for each in mark_rows if each["low"] is not None and each["high"] is not None))
         .mark_rule(strokeWidth=2.5, opacity=0.45, strokeCap="round")
         .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color, tooltip=told)
     )
@@ -151,5 +165,25 @@ def against_depth(
             ],
         )
     )
-    layers = [whisker, line, dot, point] if marks else [dot]
+    layers = [line, dot, point] if marks else [dot]
+    if any(each.low is not None and each.high is not None for each in marks):
+        layers.insert(0, whisker)
+    if tags:
+        ends = [max((each for each in marks if each.series == one.name), key=lambda each: each.depth) for one in series]
+        places = base.spread([_fraction(each.value, dots, marks) * height for each in ends], 19)
+        for one, end, to in zip(series, ends, places, strict=True):
+            row = {"series": one.label, "place": place(series[-1].name, end.depth), "value": end.value}
+            tag = alt.Chart(tables.add([row])).mark_text(
+                align="left", dx=14, dy=to - _fraction(end.value, dots, marks) * height, fontSize=14, fontWeight=600
+            )
+            opacity = alt.ExprRef(f"{WIDE} ? 1 : 0")
+            layers.append(tag.encode(x=x, y=y, text="series:N", color=color, opacity=alt.value(opacity)))
     return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+
+
+def _fraction(value: float, dots: Sequence[Dot], marks: Sequence[Mark]) -> float:
+    """Where a value stands between the top (0) and the bottom (1) of what is drawn."""
+    ends = [edge for each in marks for edge in (each.value, each.low, each.high) if edge is not None]
+    ends += [each.value for each in dots]
+    low, high = min(ends), max(ends)
+    return (high - value) / (high - low) if high > low else 0.5

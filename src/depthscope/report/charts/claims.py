@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from depthscope.analysis.finding import Estimate, Finding
-from depthscope.report.figures import base
+from depthscope.report.charts import base
 from depthscope.report.palette import INK, MUTED, REFUTED, SUPPORTED, UNDECIDED, WASH
 
 VERDICT_COLOR = {"supported": SUPPORTED, "refuted": REFUTED, "undecided": UNDECIDED}
@@ -56,7 +56,7 @@ def claim_interval(
     y = alt.Y(
         "row:N",
         sort=None,
-        scale=alt.Scale(domain=[label for label, _ in rows], paddingInner=0, paddingOuter=0),
+        scale=alt.Scale(type="point", domain=[label for label, _ in rows], padding=0.5),
         axis=alt.Axis(title=None, labelLimit=170, domain=False, ticks=False) if len(rows) > 1 else None,
     )
     color = VERDICT_COLOR[finding.verdict]

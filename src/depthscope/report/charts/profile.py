@@ -8,8 +8,11 @@ from typing import Any
 
 import altair as alt
 
-from depthscope.report.figures import base
+from depthscope.report.charts import base
 from depthscope.report.palette import INK, Series
+
+QUANTITY, AT = "shown_quantity", "shown_at"
+"""Names of the figure's parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +59,8 @@ def layer_profile(
 ) -> Any:
     """One network depth; an arm a line, the seeds' range a band.
 
-    The figure has two parameters: `quantity` (a key of `quantities`) and `at` (an index into
-    `steps`), with which a page or a Vega editor moves through training. The y axis of a quantity
+    The figure has two parameters, `shown_quantity` (a key of `quantities`) and `shown_at` (an index
+    into `steps`), with which a page or a Vega editor moves through training. The y axis of a quantity
     keeps its range over all steps, so that a movement is a movement of the values.
 
     Args:
@@ -70,14 +73,19 @@ def layer_profile(
         theory: expected values, drawn dashed (they hold at initialisation, so only there).
         domains: of y by quantity, where panels share them; by default those of the values.
         y_title: title of the value axis; None leaves it to the page's selector.
-
-    The other arguments are those of `against_depth`.
+        x_title: title of the x axis.
+        describe: what a reader who cannot see the figure is told.
+        words: tooltip titles of `layer`, `position`, `median`, `lowest`, `highest`, `theory`.
+        legend: a legend in the figure; pages draw their own.
+        width: pixels; None fills the container.
+        height: pixels of the plot.
 
     Raises:
         ValueError: a value at or below zero, an arm, quantity or step that was not declared.
     """
     base.finite("layer_profile", [bound for each in values for bound in (each.value, each.low, each.high)])
-    base.known_series([each.series for each in (*values, *theory)], series)
+    base.known_series([each.series for each in values], series)
+    base.known_series([each.series for each in theory], series)
     if any(each.low <= 0 for each in values):
         raise ValueError("figure: a log axis cannot show a value at or below zero; leave it out and say so.")
     if not {each.quantity for each in values} <= set(quantities) or quantity not in quantities:
@@ -86,18 +94,16 @@ def layer_profile(
         raise ValueError(f"figure: steps are numbered 0 to {len(steps) - 1}; got another.")
     tables = base.Tables()
     labels = base.labels_of(series)
-    bounds = dict(domains) if domains is not None else domains_of(values)
+    bounds = dict(domains) if domains is not None else domains_of(values, theory)
     low, high = (_lookup({key: pair[side] for key, pair in bounds.items()}) for side in (0, 1))
     last = max(each.layer for each in values)
-    param_quantity = alt.param(name="quantity", value=quantity)
-    param_at = alt.param(name="at", value=at)
+    param_quantity = alt.param(name=QUANTITY, value=quantity)
+    param_at = alt.param(name=AT, value=at)
     x = alt.X("layer:Q", scale=alt.Scale(domain=[0, last], nice=False), axis=alt.Axis(title=x_title, tickCount=8))
     scale = alt.Scale(type="log", domainMin=alt.ExprRef(low), domainMax=alt.ExprRef(high), nice=False)
-    y = alt.Y("value:Q", scale=scale, axis=base.value_axis(y_title or "", log=True))
-    if y_title is None:
-        y.axis.title = None
+    y = alt.Y("value:Q", scale=scale, axis=base.value_axis(y_title, log=True))
     color = base.color_by_series(series, legend=legend)
-    shown = "datum.quantity == quantity && datum.at == at"
+    shown = f"datum.quantity == {QUANTITY} && datum.at == {AT}"
     rows = [
         {
             "series": labels[each.series],
@@ -144,7 +150,7 @@ def layer_profile(
         ]
         dashed = (
             alt.Chart(tables.add(expected))
-            .transform_filter("datum.quantity == quantity && at == 0")
+            .transform_filter(f"datum.quantity == {QUANTITY} && {AT} == 0")
             .mark_line(strokeDash=[2, 4], strokeWidth=2, color=INK, strokeCap="round")
             .encode(x=x, y=y, detail="series:N", tooltip=[alt.Tooltip("theory:N", title=" "), alt.Tooltip("series:N")])
         )
@@ -153,15 +159,18 @@ def layer_profile(
     return base.sized(figure, tables, width=width, height=height, describe=describe)
 
 
-def domains_of(values: Sequence[LayerValue]) -> dict[str, tuple[float, float]]:
-    """quantity -> (smallest, largest) with a little room."""
+def domains_of(values: Sequence[LayerValue], theory: Sequence[TheoryPoint] = ()) -> dict[str, tuple[float, float]]:
+    """Quantity -> (smallest, largest) with a little room."""
     found: dict[str, tuple[float, float]] = {}
     for each in values:
         low, high = found.get(each.quantity, (each.low, each.high))
         found[each.quantity] = (min(low, each.low), max(high, each.high))
+    for point in theory:
+        low, high = found[point.quantity]
+        found[point.quantity] = (min(low, point.value), max(high, point.value))
     return {key: (low / 1.6, high * 1.6) for key, (low, high) in found.items()}
 
 
 def _lookup(by_quantity: Mapping[str, float]) -> str:
     pairs = ", ".join(f"'{key}': {value!r}" for key, value in by_quantity.items())
-    return "({" + pairs + "})[quantity]"
+    return "({" + pairs + "})[" + QUANTITY + "]"

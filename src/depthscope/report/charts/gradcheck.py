@@ -8,9 +8,11 @@ from typing import Any
 
 import altair as alt
 
-from depthscope.report.figures import base
+from depthscope.report.charts import base
+from depthscope.report.palette import INK
 
-METHOD_COLOR = {"central": "#d9481c", "five_point": "#1f63c4", "complex": "#0d917e"}
+# None of them an arm's colour: here a line is a method.
+METHOD_COLOR = {"central": "#7b4bb3", "five_point": "#c2881b", "complex": INK}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +48,12 @@ def gradient_check(
         methods: method -> name for readers.
         kinds: `median` and `worst` -> names for readers.
         domain: of y, the same for panels that stand side by side.
-
-    The other arguments are those of `against_depth`.
+        x_title: title of the x axis.
+        y_title: title of the value axis.
+        describe: what a reader who cannot see the figure is told.
+        legend: a legend in the figure; pages draw their own.
+        width: pixels; None fills the container.
+        height: pixels of the plot.
     """
     values = base.finite("gradient_check", [each.value for each in points])
     if min(values) <= 0 or any(each.h <= 0 for each in points):
@@ -76,7 +82,7 @@ def gradient_check(
         scale=alt.Scale(type="log", domain=list(domain), nice=False),
         axis=base.value_axis(y_title, log=True),
     )
-    x = alt.X("h:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(title=x_title, format=".0e", tickCount=6))
+    x = alt.X("h:Q", scale=alt.Scale(type="log", nice=False), axis=base.log_axis(x_title, scale="x", grid=False))
 
     def rows(wanted: set[str]) -> Any:
         return tables.add(

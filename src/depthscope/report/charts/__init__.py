@@ -1,0 +1,16 @@
+"""Figures: finished numbers in, an Altair chart out. They compute nothing and fail loudly."""
+
+from depthscope.report.charts.base import FONT as FONT
+from depthscope.report.charts.base import Look as Look
+from depthscope.report.charts.base import configure as configure
+from depthscope.report.charts.claims import claim_interval as claim_interval
+from depthscope.report.charts.curves import Curve as Curve
+from depthscope.report.charts.curves import training_curves as training_curves
+from depthscope.report.charts.depth import Dot as Dot
+from depthscope.report.charts.depth import Mark as Mark
+from depthscope.report.charts.depth import against_depth as against_depth
+from depthscope.report.charts.gradcheck import CheckPoint as CheckPoint
+from depthscope.report.charts.gradcheck import gradient_check as gradient_check
+from depthscope.report.charts.profile import LayerValue as LayerValue
+from depthscope.report.charts.profile import TheoryPoint as TheoryPoint
+from depthscope.report.charts.profile import layer_profile as layer_profile
