@@ -92,6 +92,9 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     (f"{MAIN}/arms/1/set/shortcut", "identiy", "parts.main.arms.1.set.shortcut", "Did you mean 'identity'?"),
     (f"{MAIN}/arms/1/set/seed", 3, "parts.main.arms.1.set.seed", "seeds have a key of their own"),
     (f"{MAIN}/arms/2", {"name": "skip"}, "parts.main.arms.2.name", "'skip' is used twice"),
+    # (an only entry with a fault is also too few entries to pydantic; that is not told)
+    ("parts/flow/arms/0/lable", {"en": "x"}, "parts.flow.arms.0.lable", "Did you mean 'label'?"),
+    ("claims/2/cells/0/amr", "x", "claims.2.cells.0.amr", "Did you mean 'arm'?"),
     # runs
     ("base", 3, "base", "wanted a table, got 3."),
     ("base/widht", 3, "base.widht", "unknown field of a run 'widht'. Did you mean 'width'?"),

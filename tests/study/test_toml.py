@@ -102,6 +102,17 @@ def studies(draw: st.DrawFn) -> Document:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(studies())
 def test_valid_studies_survive_the_round_trip(document: Document) -> None:
+    check_round_trip(document)
+
+
+@pytest.mark.slow
+@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(studies())
+def test_a_thousand_valid_studies_survive_the_round_trip(document: Document) -> None:
+    check_round_trip(document)
+
+
+def check_round_trip(document: Document) -> None:
     study = StudySpec.model_validate(document)
     text = dump(study)
     again = parse(text, source="again")
