@@ -4,7 +4,7 @@
 >>> [study.name for study in depthscope.studies()]
 ['cifar10', 'spiral']
 
-The verbs of the command line are functions here: `run`, `plan`, `costs`, `status`, `report`, `studies`.
+The verbs of the command line are functions here: `run`, `plan`, `costs`, `status`, `make_report`, `studies`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from depthscope.api import Report as Report
     from depthscope.api import Watcher as Watcher
     from depthscope.api import costs as costs
+    from depthscope.api import make_report as make_report
     from depthscope.api import plan as plan
-    from depthscope.api import report as report
     from depthscope.api import results as results
     from depthscope.api import run as run
     from depthscope.api import status as status
     from depthscope.api import studies as studies
 
-__all__ = ["Watcher", "costs", "plan", "report", "results", "run", "status", "studies"]
+__all__ = ["Report", "Watcher", "costs", "make_report", "plan", "results", "run", "status", "studies"]
 
 
 def __getattr__(name: str) -> Any:

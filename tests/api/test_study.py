@@ -79,19 +79,19 @@ def test_a_report_of_an_unfinished_folder_says_what_is_missing(tmp_path: Path) -
     from depthscope.record.folder import write_study
 
     write_study(tmp_path, depthscope.plan("spiral", size="smoke").study)
-    report = depthscope.report(tmp_path)
+    report = depthscope.make_report(tmp_path)
     assert {finding.verdict for finding in report.findings} == {"undecided"}
     assert depthscope.status(tmp_path).counts["missing"] == len(report.results.plan.runs)
     assert report.page.stat().st_size > 0
 
 
 def test_the_chinese_page(spiral: Path, tmp_path: Path) -> None:
-    report = depthscope.report(spiral, lang="zh")
+    report = depthscope.make_report(spiral, lang="zh")
     page = report.page.read_text(encoding="utf-8")
     assert 'lang="zh' in page
     assert "残差网络" in report.headline
     with pytest.raises(UserError, match="unknown language 'de'"):
-        depthscope.report(spiral, lang="de")
+        depthscope.make_report(spiral, lang="de")
 
 
 @pytest.mark.parametrize(

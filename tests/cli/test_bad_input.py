@@ -108,7 +108,7 @@ def test_not_toml(call: Call, out: Path, tmp_path: Path) -> None:
 
 
 def test_data_that_is_not_there(call: Call, out: Path, tmp_path: Path) -> None:
-    says = (str(tmp_path / "nowhere"), "cifar-10-batches-py")
+    says = (str(tmp_path / "nowhere"), "no such folder", "--data")
     refused(call, out, "cifar10", "--data", tmp_path / "nowhere", says=says)
 
 

@@ -1,8 +1,11 @@
-"""Every public verb, one function each."""
+"""Every public verb, one function each.
 
-from depthscope.api.report import Report as Report
-from depthscope.api.report import report as report
-from depthscope.api.report import results as results
+The verb `report` is `make_report` in Python: `depthscope.report` is the room that draws, and a package cannot be both.
+"""
+
+from depthscope.api.reports import Report as Report
+from depthscope.api.reports import make_report as make_report
+from depthscope.api.reports import results as results
 from depthscope.api.study import Status as Status
 from depthscope.api.study import StudyInfo as StudyInfo
 from depthscope.api.study import Watcher as Watcher

@@ -1,4 +1,4 @@
-"""The verbs of a study: run, plan, status, report, studies. The command line mirrors them."""
+"""The verbs of a study: run, plan, costs, status, studies. The command line mirrors them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from depthscope.train.build import Context, check_data, choose_device
 from depthscope.train.cost import Cost, cost
 
 if TYPE_CHECKING:
-    from depthscope.api.report import Report
+    from depthscope.api.reports import Report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +124,7 @@ def run(
     device: str = "auto",
     workers: int | None = None,
     lang: str = "en",
+    figures: bool = False,
     watcher: Watcher | None = None,
 ) -> Report:
     """Do what is missing of a study, then judge its claims and write its page.
@@ -139,6 +140,7 @@ def run(
         device: auto, cpu, cuda or mps; the laboratory's runs always use the CPU.
         workers: processes; None takes the number of cores on a CPU and 1 on a GPU.
         lang: language of the page, en or zh.
+        figures: also write each figure as SVG and PNG into figures/.
         watcher: hears of the progress.
 
     Returns:
@@ -148,7 +150,7 @@ def run(
         UserError: bad input; nothing has been written.
         KeyboardInterrupt: interrupted; what is recorded stays, and the same call continues.
     """
-    from depthscope.api.report import report
+    from depthscope.api.reports import make_report
 
     watcher = watcher or Watcher()
     folder = Path(out)
@@ -169,7 +171,7 @@ def run(
         threads = max(1, available_cores() // number) if needs_torch and chosen == "cpu" else 1
         context = Context(device=chosen, data_root=root, threads=threads)
         drive(left, folder, context, workers=number, on_event=watcher.on_event)
-    return report(folder, lang=lang)
+    return make_report(folder, lang=lang, figures=figures)
 
 
 def status(folder: str | Path) -> Status:

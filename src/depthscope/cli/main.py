@@ -38,6 +38,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a stu
 Size = Annotated[str | None, typer.Option(help="smoke, quick or full; quick where the study has sizes.")]
 Seeds = Annotated[str | None, typer.Option(help="A number of seeds (10), or the seeds themselves (0,3,7).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+Figures = Annotated[bool, typer.Option("--figures", help="Also write each figure as SVG and PNG.")]
 Language = Annotated[Lang, typer.Option(help="Language of the page.")]
 
 
@@ -51,6 +52,7 @@ def run(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     workers: Annotated[int | None, typer.Option(help="Processes; as many as cores on a CPU by default.")] = None,
     lang: Language = Lang.en,
+    figures: Figures = False,
     as_json: Json = False,
 ) -> None:
     """Do what is missing of a study, judge its claims, write its page."""
@@ -68,6 +70,7 @@ def run(
             device=device,
             workers=workers,
             lang=lang.value,
+            figures=figures,
             watcher=watcher,
         )
     view.report(report, lang.value, as_json=as_json)
@@ -93,12 +96,12 @@ def status(folder: Folder, as_json: Json = False) -> None:
 
 
 @app.command()
-def report(folder: Folder, lang: Language = Lang.en, as_json: Json = False) -> None:
+def report(folder: Folder, lang: Language = Lang.en, figures: Figures = False, as_json: Json = False) -> None:
     """Judge a folder's claims again and write its findings, table, figures and page."""
     from depthscope import api
     from depthscope.cli import view
 
-    view.report(api.report(folder, lang=lang.value), lang.value, as_json=as_json)
+    view.report(api.make_report(folder, lang=lang.value, figures=figures), lang.value, as_json=as_json)
 
 
 @app.command()

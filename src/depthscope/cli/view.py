@@ -113,8 +113,8 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     console = _console()
     title = found.results.study.title
     table = Table(title=title.get("en" if lang == "en" else "zh", next(iter(title.values()))), title_justify="left")
-    for column in ("", "claim", "estimate", "95% interval", "bound", "n"):
-        table.add_column(column, overflow="fold", justify="right" if column in ("estimate", "bound", "n") else "left")
+    for column in ("", "claim", "measured", "interval", "asked", "n"):
+        table.add_column(column, overflow="fold", justify="right" if column in ("measured", "asked", "n") else "left")
     for finding in found.findings:
         mark, colour = _MARKS[finding.verdict]
         first = finding.estimates[0] if finding.estimates else None
@@ -124,7 +124,7 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
         table.add_row(
             Text(f"{mark} {finding.verdict}", style=colour),
             Text(words + star),
-            _number(first.value if first else None),
+            _measured(first),
             f"{_number(first.low)} to {_number(first.high)}" if first and first.low is not None else "none",
             sign + _number(finding.margin),
             str(first.n if first else 0),
@@ -135,6 +135,14 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     if unfinished:
         console.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")
     console.print(Text(f"page: {found.page}"), soft_wrap=True)
+
+
+def _measured(estimate: Any) -> str:
+    if estimate is None or estimate.value is None:
+        return "–"
+    if estimate.method == "Clopper-Pearson":  # of all runs, how many satisfy the claim
+        return f"{round(estimate.value * estimate.n)} of {estimate.n} runs"
+    return _number(estimate.value)
 
 
 def _number(value: float | None) -> str:

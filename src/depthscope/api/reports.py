@@ -65,7 +65,7 @@ def results(folder: str | Path) -> Results:
     return Results(plan=plan, records=records, load_table=lambda run_id, table: read_table(at, run_id, table))
 
 
-def report(folder: str | Path, *, lang: str = "en", figures: bool = False) -> Report:
+def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) -> Report:
     """Judge a folder's claims from its records and write findings.json, table.csv and the page.
 
     Args:
@@ -76,14 +76,14 @@ def report(folder: str | Path, *, lang: str = "en", figures: bool = False) -> Re
     Raises:
         UserError: the folder holds no study, or cannot be written.
     """
-    # Drawing is loaded here: a run that is only planned or watched needs no altair.
+    chosen = _lang(lang)
+    at = Path(folder)
+    found = results(at)
+    # Drawing is loaded here: a study that is only planned or watched needs no altair.
     from depthscope.report.export import figures as draw
     from depthscope.report.export import png, svg
     from depthscope.report.page import render
 
-    chosen = _lang(lang)
-    at = Path(folder)
-    found = results(at)
     made = Report(folder=at, lang=chosen, results=found, findings=judge(found), page=at / "report.html")
     sink = io.BytesIO()
     pyarrow.csv.write_csv(found.tidy(), sink)
@@ -92,7 +92,7 @@ def report(folder: str | Path, *, lang: str = "en", figures: bool = False) -> Re
     page = render(found, made.findings, lang=chosen, command=command(found))
     write_bytes(made.page, page)
     if figures:
-        for name, spec in draw(found, made.findings, chosen).items():
+        for name, spec in draw(found, made.findings, lang=chosen).items():
             write_bytes(at / "figures" / f"{name}.svg", svg(spec))
             write_bytes(at / "figures" / f"{name}.png", png(spec))
     return made

@@ -1,0 +1,98 @@
+"""What each verb prints, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import depthscope
+
+    at = tmp_path_factory.mktemp("cli") / "spiral"
+    depthscope.run("spiral", size="smoke", out=at, workers=1)
+    return at
+
+
+def test_run_prints_every_claim_with_its_verdict_and_where_the_page_is(call: Call, folder: Path) -> None:
+    shell = call("run", "spiral", "--size", "smoke", "--out", folder)
+    assert shell.code == 0
+    verdicts = sum(
+        shell.out.count(f"{mark} {word}")
+        for mark, word in zip("✓✗?", ("supported", "refuted", "undecided"), strict=True)
+    )
+    assert verdicts == len(json.loads((folder / "findings.json").read_text())["findings"])
+    assert f"page: {folder / 'report.html'}" in shell.out
+
+
+def test_run_as_json_is_one_document(call: Call, folder: Path) -> None:
+    shell = call("run", "spiral", "--size", "smoke", "--out", folder, "--json")
+    document = json.loads(shell.out)
+    assert document["findings"] == json.loads((folder / "findings.json").read_text())["findings"]
+    assert document["page"] == str(folder / "report.html")
+
+
+def test_report_writes_the_figures_on_request(call: Call, folder: Path) -> None:
+    assert call("report", folder, "--figures", "--lang", "zh").code == 0
+    names = {path.name for path in (folder / "figures").iterdir()}
+    assert {"hero.svg", "hero.png", "claims.png", "profile-flow.png", "gradcheck-gradcheck.svg"} <= names
+    assert (folder / "figures" / "hero.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_status(call: Call, folder: Path) -> None:
+    shell = call("status", folder)
+    assert shell.code == 0
+    assert "spiral, size smoke" in shell.out
+    counts = json.loads(call("status", folder, "--json").out)["counts"]
+    assert counts["completed"] > 0
+    assert counts["missing"] == counts["failed"] == counts["damaged"] == 0
+
+
+def test_plan(call: Call) -> None:
+    shell = call("plan", "spiral", "--size", "full", "--seeds", "0,3")
+    assert shell.code == 0
+    assert "sweep" in shell.out
+    document = json.loads(call("plan", "spiral", "--size", "full", "--seeds", "0,3", "--json").out)
+    # A tanh stack of 48 layers of 16: 2 x 16 + 16, 48 times 16 x 16 + 16, 16 x 3 + 3.
+    (row,) = [r for r in document["rows"] if (r["part"], r["arm"], r["axes"]) == ("sweep", "plain", {"depth": 48})]
+    assert row["parameters"] == 48 + 48 * 272 + 51
+    assert len(row["run_ids"]) == 2
+
+
+def test_plan_shows_the_published_counts(call: Call) -> None:
+    pytest.importorskip("torch")
+    shell = call("plan", "cifar10", "--size", "full")
+    for count, times in (("269,722", 2), ("853,018", 2), ("272,474", 1), ("855,770", 1)):
+        assert shell.out.count(count) == times
+
+
+def test_studies(call: Call) -> None:
+    shell = call("studies")
+    assert "spiral" in shell.out
+    assert "smoke, quick, full" in shell.out
+    assert [each["name"] for each in json.loads(call("studies", "--json").out)] == ["cifar10", "spiral"]
+
+
+def test_no_arguments_show_the_help(call: Call) -> None:
+    shell = call()
+    assert "Usage" in shell.out + shell.err
+
+
+def test_an_interruption_says_what_to_do(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from depthscope.api import study
+
+    def interrupt(*args: Any, **kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study, "drive", interrupt)
+    shell = call("run", "spiral", "--size", "smoke", "--out", tmp_path / "out", "--workers", 1)
+    assert shell.code == 130
+    assert "the same command continues" in shell.err
+    assert "Traceback" not in shell.err

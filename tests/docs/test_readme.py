@@ -1,0 +1,68 @@
+"""The documents say what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_every_make_target_that_the_documents_name_exists() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\bmake ([a-z][a-z0-9-]*)", README + contributing))
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
+    assert {"run", "test", "test-slow"} <= named <= targets
+
+
+def test_every_verb_of_the_command_line_is_in_the_readme_with_its_function() -> None:
+    import depthscope
+    from depthscope.cli.main import app
+
+    verbs = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    rows = dict(re.findall(r"^\| `depthscope (\w+)[^|]*\| `depthscope\.(\w+)\(", README, re.MULTILINE))
+    assert set(rows) == verbs
+    assert all(callable(getattr(depthscope, function)) for function in rows.values())
+
+
+def test_the_options_in_the_readme_are_those_of_run() -> None:
+    from depthscope.cli import main
+
+    line = next(line for line in README.splitlines() if line.startswith("Options:"))
+    import typer.main
+
+    command = typer.main.get_command(main.app)
+    options = {name for parameter in command.commands["run"].params for name in parameter.opts if name.startswith("--")}  # type: ignore[attr-defined]
+    assert set(re.findall(r"`(--[a-z]+)", line)) == options - {"--figures", "--help"}
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(((?!https?:)[^)#]+)\)", README))))
+def test_every_link_and_picture_is_there(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+def test_the_readme_opens_with_what_it_is_a_picture_and_the_two_commands() -> None:
+    head = README.split("## The real images")[0]
+    assert "![" in head
+    assert "make run" in head
+    assert "make test" in head
+
+
+def test_the_tables_of_the_readme_were_made() -> None:
+    for study in ("spiral", "cifar10"):
+        made = re.search(rf"<!-- made: {study} -->\n(.*?)<!-- end -->", README, re.DOTALL)
+        assert made
+        assert "| claim | verdict |" in made[1]
+
+
+def test_no_source_file_is_over_300_lines() -> None:
+    long = {path.name: n for path in (ROOT / "src").rglob("*.py") if (n := len(path.read_text().splitlines())) > 300}
+    assert not long
+
+
+def test_contributing_fits_one_screen() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) <= 45
