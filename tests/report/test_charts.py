@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import pairwise
 from typing import Any
@@ -140,22 +141,13 @@ def test_layer_profile_has_its_two_parameters_and_a_log_axis() -> None:
     ],
 )
 def test_layer_profile_refuses(change: dict[str, Any], message: str) -> None:
-    base = {
-        "series": "plain",
-        "at": 0,
-        "quantity": "dh_norm",
-        "layer": 0,
-        "name": "l",
-        "value": 1.0,
-        "low": 1.0,
-        "high": 1.0,
-    }
     with pytest.raises(ValueError, match=message):
-        profile([LayerValue(**(base | change))])
+        profile([dataclasses.replace(VALUES[0], **change)])
 
 
 def finding(expect: Any = "at_least", margin: float = 0.0, **estimate: Any) -> Finding:
-    one = Estimate(**({"name": "x", "value": 0.5, "low": 0.3, "high": 0.7, "n": 3, "unit": "nats"} | estimate))
+    options: dict[str, Any] = {"name": "x", "value": 0.5, "low": 0.3, "high": 0.7, "n": 3, "unit": "nats"} | estimate
+    one = Estimate(**options)
     return Finding(
         claim="c",
         text={"en": "claim"},

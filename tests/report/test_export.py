@@ -7,7 +7,7 @@ import pytest
 from tests.report.conftest import Study
 
 from depthscope.report import figures, png, svg
-from depthscope.report.export import Look
+from depthscope.report.charts import Look
 
 
 @pytest.fixture(scope="module")

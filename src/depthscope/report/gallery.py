@@ -54,22 +54,24 @@ def _depth_panel(
     depths = sorted({dot.depth for dot in dots})
     if len(depths) < 2:
         return None
+    drawn = {dot.series for dot in dots}
+    series = tuple(each for each in view.series if each.name in drawn)
     title = words.metric(metric)
     describe = words(
         "depth_describe",
         metric=title,
         depths=", ".join(map(str, depths)),
-        arms=", ".join(each.label for each in view.series),
+        arms=", ".join(each.label for each in series),
     )
     made = estimates.marks(view, metric)
 
-    made_for_all = {mark.series for mark in made} == {each.name for each in view.series}
+    made_for_all = {mark.series for mark in made} == drawn
 
     def draw(*, width: int | None = None, height: int = height) -> object:
         return charts.against_depth(
             dots,
             made,
-            view.series,
+            series,
             x_title=words("x_depth"),
             y_title=title,
             describe=describe,
@@ -84,13 +86,14 @@ def _depth_panel(
 
 
 def _depth_block(view: View, panels: tuple[Panel, ...], words: Words, *, key: str) -> Block:
+    ran = {row.cell.arm for row in view.rows if row.record is not None}
     return Block(
         kind="depth",
         key=key,
         heading=words("depth_section"),
         caption=words("depth_caption", depths=", ".join(map(str, view.depths))),
         panels=panels,
-        legend=legend_of(view.series),
+        legend=legend_of(tuple(each for each in view.series if each.name in ran)),
     )
 
 

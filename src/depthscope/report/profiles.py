@@ -8,6 +8,7 @@ from depthscope.report import charts
 from depthscope.report.charts.profile import TheoryPoint, domains_of
 from depthscope.report.content import View, significant
 from depthscope.report.layers import LAST, DepthProfile, depth_profiles
+from depthscope.report.palette import Series
 from depthscope.report.shapes import Block, Controls, Panel, legend_of
 from depthscope.report.words import Words
 
@@ -22,12 +23,14 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
         return []
     quantities = {key: words(f"quantity.{key}") for profile in profiles for key in profile.quantities}
     steps = step_names(profiles[0], words)
+    drawn = {value.series for profile in profiles for value in profile.values}
+    series = tuple(each for each in view.series if each.name in drawn)
     theories = [_theory(view, profile) for profile in profiles]
     domains = domains_of(
         [value for profile in profiles for value in profile.values], [point for points in theories for point in points]
     )
     panels = [
-        _panel(view, profile, quantities, steps, domains, theory, words)
+        _panel(view.key, series, profile, quantities, steps, domains, theory, words)
         for profile, theory in zip(profiles, theories, strict=True)
     ]
     notes = [words("profile_theory")] if any(theories) else []
@@ -49,7 +52,7 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
             heading=words("profile_section"),
             caption=words("profile_caption"),
             panels=tuple(panels),
-            legend=legend_of(view.series),
+            legend=legend_of(series),
             controls=Controls(quantities=tuple(quantities.items()), steps=steps, at=0, depths=choice),
             notes=tuple(notes),
         )
@@ -65,7 +68,8 @@ def step_names(profile: DepthProfile, words: Words) -> tuple[str, ...]:
 
 
 def _panel(
-    view: View,
+    key: str,
+    series: tuple[Series, ...],
     profile: DepthProfile,
     quantities: dict[str, str],
     steps: tuple[str, ...],
@@ -79,7 +83,7 @@ def _panel(
         "profile_describe",
         quantity=", ".join(quantities[key] for key in profile.quantities),
         depth=profile.depth,
-        arms=", ".join(each.label for each in view.series),
+        arms=", ".join(each.label for each in series),
     )
 
     def draw(
@@ -92,7 +96,7 @@ def _panel(
     ) -> object:
         return charts.layer_profile(
             profile.values,
-            view.series,
+            series,
             quantities=quantities,
             steps=steps,
             quantity=quantity,
@@ -107,7 +111,7 @@ def _panel(
             height=height,
         )
 
-    return Panel(key=f"profile-{view.key}-{profile.depth}", title=title, describe=describe, draw=draw)
+    return Panel(key=f"profile-{key}-{profile.depth}", title=title, describe=describe, draw=draw)
 
 
 def _theory(view: View, profile: DepthProfile) -> tuple[TheoryPoint, ...]:

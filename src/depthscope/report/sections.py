@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from depthscope.analysis.diagnosis import diagnose
@@ -28,6 +29,10 @@ TABLE_METRICS = (
     "gradcheck_central_median",
     "gradcheck_five_point_median",
 )
+MAX_METRICS = 4
+"""Columns of figures: more would not fit beside the arms' names; the rest stands in the tables of the folder."""
+MAX_MISSING = 12
+"""Cells whose missing runs are listed."""
 _INSTEAD = {"train_accuracy_running": "train_accuracy", "train_loss_running": "train_loss"}
 """Running averages are shown where the clean figure is not there."""
 
@@ -85,6 +90,7 @@ def _table(view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
     cells = {key: estimates.cell(view, *key) for key in view.cells()}
     present = {metric for cell in cells.values() for metric in cell.estimates}
     metrics = [each for each in TABLE_METRICS if each in present and _INSTEAD.get(each) not in present]
+    metrics = metrics[:MAX_METRICS]
     heads = [words("arm"), words("depth"), words("seeds"), words("parameters")]
     heads += [words.metric(metric) for metric in metrics]
     heads.append(words("time"))
@@ -133,9 +139,12 @@ def failures(results: Results, words: Words) -> list[dict[str, str]]:
             places: dict[str, list[int]] = {}
             for row in rows:
                 places.setdefault(_place(results, row, words), []).append(row.cell.seed)
-            for place, seeds in places.items():
+            for place, seeds in list(places.items())[:MAX_MISSING]:
                 where = f"{place}, {words('seed')} {', '.join(map(str, seeds))}"
                 found.append({"status": words("status.missing"), "where": where, "reason": "", "remedy": ""})
+            if len(places) > MAX_MISSING:
+                rest = words("and_more", count=sum(len(seeds) for seeds in list(places.values())[MAX_MISSING:]))
+                found.append({"status": words("status.missing"), "where": rest, "reason": "", "remedy": ""})
             continue
         for row in rows:
             assert row.record is not None
@@ -172,13 +181,22 @@ def provenance(results: Results, words: Words) -> list[tuple[str, str]]:
         if values:
             found.append((words(f"prov.{name}"), ", ".join(values)))
     if records:
-        starts = sorted(each.timings.started for each in records)
+        starts = [moment(each.timings.started) for each in sorted(records, key=lambda each: each.timings.started)]
         span = starts[0] if starts[0] == starts[-1] else f"{starts[0]} – {starts[-1]}"
         found.append((words("prov.started"), span))
         total = sum(each.timings.wall_s for each in records)
         found.append((words("prov.total_time"), duration(total, words)))
     found.append((words("prov.study_digest"), results.study.digest))
     return found
+
+
+def moment(iso: str) -> str:
+    """An ISO 8601 time in UTC as a reader wants it.
+
+    >>> moment("2026-01-05T09:30:12.345+00:00")
+    '2026-01-05 09:30 UTC'
+    """
+    return f"{datetime.fromisoformat(iso).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def version(results: Results) -> str:

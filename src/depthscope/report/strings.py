@@ -12,7 +12,7 @@ LANGS: tuple[Lang, ...] = get_args(Lang)
 # key: (en, zh). Braces are filled by `str.format`.
 _TABLE: dict[str, tuple[str, str]] = {
     # The head
-    "made_with": ("Measured with Depthscope", "由 Depthscope 测得"),
+    "made_with": ("Measured with Depthscope {version}.", "由 Depthscope {version} 测得。"),
     "size": ("size: {size}", "规模：{size}"),
     "runs_count": ("{done} of {total} runs", "{total} 次运行中的 {done} 次"),
     "seeds_count": ("{n} seeds", "{n} 个随机种子"),
@@ -225,6 +225,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "failures_section": ("Runs that did not complete", "未完成的运行"),
     "status.diverged": ("diverged", "发散"),
     "status.failed": ("failed", "失败"),
+    "and_more": ("and {count} more runs", "另有 {count} 次运行"),
     "status.missing": ("missing", "缺失"),
     "at_step": ("at step {step}", "第 {step} 步"),
     "remedy": ("Remedy", "建议"),

@@ -173,11 +173,17 @@ def against_depth(
         places = base.spread([_fraction(each.value, dots, marks) * height for each in ends], 19)
         for one, end, to in zip(series, ends, places, strict=True):
             row = {"series": one.label, "place": place(series[-1].name, end.depth), "value": end.value}
+            # An invisible text would still take its room: on a narrow plot there is none.
+            name = alt.ExprRef(f"{WIDE} ? datum.series : ''")
             tag = alt.Chart(tables.add([row])).mark_text(
-                align="left", dx=14, dy=to - _fraction(end.value, dots, marks) * height, fontSize=14, fontWeight=600
+                align="left",
+                dx=14,
+                dy=to - _fraction(end.value, dots, marks) * height,
+                fontSize=14,
+                fontWeight=600,
+                text=name,
             )
-            opacity = alt.ExprRef(f"{WIDE} ? 1 : 0")
-            layers.append(tag.encode(x=x, y=y, text="series:N", color=color, opacity=alt.value(opacity)))
+            layers.append(tag.encode(x=x, y=y, color=color))
     return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
 
 
