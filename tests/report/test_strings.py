@@ -9,6 +9,7 @@ import string
 import pytest
 from tests.report.conftest import Study
 
+from depthscope.record.schema import SUMMARY
 from depthscope.report.strings import LANGS, STRINGS
 from depthscope.report.words import Words
 
@@ -67,3 +68,9 @@ def test_a_text_falls_back_to_english_and_an_unknown_language_is_refused() -> No
     assert words.pick(None, "name") == "name"
     with pytest.raises(ValueError, match=r"unknown language 'fr'. Known: en, zh."):
         Words("fr")  # type: ignore[arg-type]
+
+
+def test_every_metric_of_a_summary_has_a_name() -> None:
+    for key in SUMMARY:
+        for lang in LANGS:
+            assert Words(lang).metric(key) != key

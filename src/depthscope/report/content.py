@@ -43,6 +43,11 @@ class View:
         """The depths planned here, ascending."""
         return tuple(sorted({row.spec.depth for row in self.rows}))
 
+    @property
+    def trained(self) -> bool:
+        """Whether anything is trained here: accuracies of untrained networks are chance, not results."""
+        return any(row.spec.steps != 0 for row in self.rows)
+
     def cells(self) -> dict[tuple[str, int], tuple[ResultRow, ...]]:
         """(arm, depth) -> its rows by seed."""
         found: dict[tuple[str, int], list[ResultRow]] = {}

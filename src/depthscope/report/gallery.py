@@ -52,7 +52,7 @@ def _depth_panel(
 ) -> Panel | None:
     dots = content.dots(view, metric)
     depths = sorted({dot.depth for dot in dots})
-    if len(depths) < 2:
+    if len(depths) < 2 or not view.trained:
         return None
     drawn = {dot.series for dot in dots}
     series = tuple(each for each in view.series if each.name in drawn)

@@ -8,6 +8,7 @@ from typing import Any
 from depthscope.analysis.controls import Control, controls
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.table import Results
+from depthscope.analysis.wording import spoken
 from depthscope.report import charts
 from depthscope.report.numbers import interval, number
 from depthscope.report.words import Words
@@ -38,7 +39,7 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
     if not judged:
         return None
     metric = claim.metric if claim else ""
-    labels = [each.name.removeprefix(f"{metric}: ") for each in judged]
+    labels = [spoken(each.name.removeprefix(f"{metric}: "), words.lang) for each in judged]
     unit = judged[0].unit
     percent = unit in ("accuracy", "fraction")
     described = describe(finding, judged[0], words)
@@ -60,6 +61,7 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
             words={"margin": margin, **{key: words(key) for key in ("estimate", "low", "high", "each_seed")}},
             x_title=title,
             percent=percent,
+            zero=claim is not None and claim.kind in ("difference", "difference_in_differences"),
             width=width,
         )
 
@@ -102,7 +104,7 @@ def _row(estimate: Estimate, words: Words) -> dict[str, str]:
         shown.append("…")
     ends = interval(estimate.low, estimate.high, estimate.unit)
     return {
-        "name": estimate.name,
+        "name": spoken(estimate.name, words.lang),
         "value": number(estimate.value, estimate.unit) if estimate.value is not None else words("not_estimated"),
         "interval": ends or estimate.note or words("no_interval"),
         "n": str(estimate.n) if estimate.n else "",
@@ -122,7 +124,7 @@ def control_cards(results: Results, words: Words) -> list[dict[str, Any]]:
         {
             "pair": _pair(results, group[0], words),
             "places": _places(group, words),
-            "items": [item for item in _items(group, words) if item],
+            "items": [item for item in _items(results, group, words) if item],
         }
         for group in groups.values()
         if group[0].seeds
@@ -144,7 +146,7 @@ def _places(group: Sequence[Control], words: Words) -> str:
     return "; ".join(found)
 
 
-def _items(group: Sequence[Control], words: Words) -> list[dict[str, Any] | None]:
+def _items(results: Results, group: Sequence[Control], words: Words) -> list[dict[str, Any] | None]:
     first = group[0]
 
     def span(counts: Sequence[int]) -> str:
@@ -169,8 +171,13 @@ def _items(group: Sequence[Control], words: Words) -> list[dict[str, Any] | None
             count = span([len(getattr(each, key)) for each in group])
             items.append({"held": False, "text": words(f"control.{key}", count=count, names=_some(only))})
     items.append(fact(first.same_data, "control.data"))
-    items.append(fact(first.same_order, "control.order"))
-    items.append(fact(first.same_augment, "control.augment"))
+    spec = next(row.spec for row in results.rows if row.cell.part == first.part)
+    if spec.steps != 0 and spec.batch_size is None:
+        items.append({"held": True, "text": words("control.order.full")})
+    elif spec.steps != 0:
+        items.append(fact(first.same_order, "control.order"))
+    if spec.steps != 0 and spec.augment != "none":
+        items.append(fact(first.same_augment, "control.augment"))
     if first.fields:
         items.append({"held": False, "text": words("control.fields", fields=", ".join(first.fields))})
     return items

@@ -14,9 +14,9 @@ from types import MappingProxyType
 INK, MUTED, RULE, PAPER, WASH = "#1f2328", "#646b74", "#e3e6ea", "#ffffff", "#eef1f4"
 SUPPORTED, REFUTED, UNDECIDED = "#0b7a62", "#b4361c", "#7a6a1f"
 
-_WARM = ("#d9481c", "#e59a00", "#a03d78")
+_WARM = ("#d9481c", "#e59a00", "#a03d78", "#6b7280")
 _COLD = ("#1f63c4", "#0d917e", "#55aadd", "#6a4fc0")
-_SHAPES_WARM = ("circle", "triangle-up", "cross")
+_SHAPES_WARM = ("circle", "triangle-up", "cross", "triangle-left")
 _SHAPES_COLD = ("square", "diamond", "triangle-down", "triangle-right")
 
 DARK: Mapping[str, str] = MappingProxyType(
@@ -32,6 +32,7 @@ DARK: Mapping[str, str] = MappingProxyType(
         "#d9481c": "#ff7a4d",
         "#e59a00": "#f7b733",
         "#a03d78": "#e07ab8",
+        "#6b7280": "#b4bcc6",
         "#1f63c4": "#6ea8ff",
         "#0d917e": "#35c9b0",
         "#55aadd": "#8fd0f5",

@@ -25,6 +25,7 @@ TABLE_METRICS = (
     "train_loss_running",
     "dh_factor_first",
     "dh_factor_last",
+    "dh_factor_change",
     "gradcheck_complex_median",
     "gradcheck_central_median",
     "gradcheck_five_point_median",
@@ -90,6 +91,8 @@ def _table(view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
     cells = {key: estimates.cell(view, *key) for key in view.cells()}
     present = {metric for cell in cells.values() for metric in cell.estimates}
     metrics = [each for each in TABLE_METRICS if each in present and _INSTEAD.get(each) not in present]
+    if not view.trained:
+        metrics = [each for each in metrics if not each.startswith(("train_", "test_"))]
     metrics = metrics[:MAX_METRICS]
     heads = [words("arm"), words("depth"), words("seeds"), words("parameters")]
     heads += [words.metric(metric) for metric in metrics]

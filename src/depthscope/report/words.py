@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from depthscope.analysis.wording import spoken
 from depthscope.report.strings import LANGS, STRINGS, Lang
 
 
@@ -39,5 +40,5 @@ class Words:
         return next(iter(text.values()))
 
     def metric(self, metric: str) -> str:
-        """The name of a summary's key for readers; the key itself where the table does not know it."""
-        return self.table.get(f"metric.{metric}", metric)
+        """The name of a summary's key for readers; where this table has none, that of `analysis`."""
+        return self.table.get(f"metric.{metric}") or spoken(metric, self.lang)

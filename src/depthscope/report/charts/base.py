@@ -155,6 +155,7 @@ def log_axis(title: str | None, *, scale: str = "y", **more: Any) -> alt.Axis:
         title=title,
         labelExpr=label,
         labelOverlap="greedy",
+        labelSeparation=8,
         gridOpacity=alt.condition(f"{whole} || ({narrow})", alt.value(1), alt.value(0)),
         tickOpacity=alt.condition(f"{whole}", alt.value(1), alt.value(0)),
         **more,

@@ -25,6 +25,7 @@ def claim_interval(
     words: Mapping[str, str],
     x_title: str | None = None,
     percent: bool = False,
+    zero: bool = False,
     width: int | None = None,
 ) -> Any:
     """Value, interval and single values of each judged estimate, with the margin and the side that the claim names.
@@ -36,6 +37,7 @@ def claim_interval(
         words: tooltip titles for `estimate`, `low`, `high`, `margin`, `each_seed`.
         x_title: title of the value axis.
         percent: whether values are shares of one.
+        zero: whether 0 ("no difference") belongs into the picture.
         width: pixels; None fills the container.
 
     Raises:
@@ -46,7 +48,7 @@ def claim_interval(
         raise ValueError(f"figure: the claim {finding.claim!r} has no estimate to draw.")
     tables = base.Tables()
     wanted = wanted_range(finding, rows[0][1].unit)
-    low, high = _extent(wanted, [estimate for _, estimate in rows])
+    low, high = _extent(wanted, [estimate for _, estimate in rows], zero=zero)
     format_ = ".0%" if percent else "~g"
     x = alt.X(
         "x:Q",
@@ -110,14 +112,14 @@ def wanted_range(finding: Finding, unit: str) -> tuple[float, float]:
     return 1 - finding.margin, 1 + finding.margin
 
 
-def _extent(wanted: tuple[float, float], estimates: Sequence[Estimate]) -> tuple[float, float]:
+def _extent(wanted: tuple[float, float], estimates: Sequence[Estimate], *, zero: bool) -> tuple[float, float]:
     """The stretch of the axis: all that is drawn, with room so that the wanted side is seen as a side."""
     shown = [edge for edge in wanted if math.isfinite(edge)]
     for each in estimates:
         shown += [value for value in (each.value, each.low, each.high, *each.values) if value is not None]
     shown = [value for value in shown if math.isfinite(value)]
-    if 0.0 in wanted or any(each.unit for each in estimates):
-        shown.append(0.0)  # "no difference" belongs into the picture of a difference
+    if zero:
+        shown.append(0.0)
     low, high = min(shown), max(shown)
     room = 0.12 * (high - low) or 0.1 * max(abs(high), 1e-12)
     return low - room, high + room
