@@ -43,7 +43,8 @@ def test_findings_json_has_the_schema_and_judges_every_claim_of_the_size(spiral:
 
 
 def test_the_table_has_a_row_for_every_cell(spiral: Path) -> None:
-    rows = list(csv.DictReader((spiral / "table.csv").open()))
+    with (spiral / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
     planned = depthscope.plan("spiral", size="smoke")
     assert len(rows) == len(planned.cells)
     assert {row["status"] for row in rows} == {"completed"}

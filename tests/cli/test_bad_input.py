@@ -98,8 +98,8 @@ def test_several_faults_at_once_each_with_its_path(call: Call, out: Path, tmp_pa
         ("width = 4", "width = -4"),
         ("epochs = 1", "epochs = 1\nlearning_rate = 0.1"),
     )
-    says = ("base.data", "base.width", "base.learning_rate", "3 faults")
-    refused(call, out, path, says=says, lines=4)
+    says = ("base.data", "base.width", "base.learning_rate", "base.depth", "4 faults")
+    refused(call, out, path, says=says, lines=5)
 
 
 def test_not_toml(call: Call, out: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from depthscope.record.reader import Damage
 from depthscope.study.expand import Plan, expand
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import bundled, load, read_source, sizes_of
-from depthscope.train.build import Context, check_data, choose_device
+from depthscope.train.build import Context, bfloat16_warning, check_data, choose_device
 from depthscope.train.cost import Cost, cost
 
 if TYPE_CHECKING:
@@ -60,11 +60,13 @@ class Watcher:
     Attributes:
         on_plan: called once, with the plan, the number of runs to do, and the workers.
         on_event: called for each start, progress and end of a run.
+        on_note: called with a line that the person should read (a warning, a damaged record).
         on_download: called with the bytes downloaded so far, and how many there will be.
     """
 
     on_plan: Callable[[Plan, int, int], None] = lambda plan, left, workers: None
     on_event: Callable[[Event], None] = lambda event: None
+    on_note: Callable[[str], None] = lambda line: None
     on_download: Callable[[int, int | None], None] = lambda done, total: None
 
 
@@ -161,15 +163,21 @@ def run(
     needs_torch = any(spec.backend == "torch" for spec in planned.runs.values())
     chosen = choose_device(device) if needs_torch or device not in ("auto", "cpu") else "cpu"
     root = Path(data) if data is not None else None
-    left, _, _ = remaining(planned, folder)
+    left, _, damaged = remaining(planned, folder)
+    for damage in damaged:
+        watcher.on_note(f"run {damage.run_id}: {damage.reason}; it is done again.")
+    warning = bfloat16_warning(list(planned.runs.values()), chosen)
+    if warning:
+        watcher.on_note(warning)
     if left:
         check_data([task.specs[0] for task in left], root, watcher.on_download)
     write_study(folder, planned.study)
     if left:
         number = workers or (available_cores() if chosen == "cpu" else 1)
         watcher.on_plan(planned, sum(len(task.specs) for task in left), number)
-        threads = max(1, available_cores() // number) if needs_torch and chosen == "cpu" else 1
-        context = Context(device=chosen, data_root=root, threads=threads)
+        # One thread a worker: the bits of a run must not depend on the number of cores, and two OpenMP threads on a
+        # busy machine were seen to be twenty times slower than one.
+        context = Context(device=chosen, data_root=root, threads=1)
         drive(left, folder, context, workers=number, on_event=watcher.on_event)
     return make_report(folder, lang=lang, figures=figures)
 

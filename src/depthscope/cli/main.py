@@ -16,6 +16,9 @@ import typer
 
 from depthscope.core.errors import UserError
 
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
 app = typer.Typer(
     name="depthscope",
     help="Show what depth does to a neural network.",
@@ -145,21 +148,23 @@ def _seeds(text: str | None) -> int | list[int] | None:
 def main() -> None:
     """Entry point. Exit codes: 0 done; 2 bad input, told in one line on stderr; 130 interrupted."""
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
     except UserError as error:
         as_json = "--json" in sys.argv[1:]
         print(json.dumps({"error": str(error)}) if as_json else f"depthscope: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("\nInterrupted. What is finished is kept; the same command continues.", file=sys.stderr)
-        sys.exit(130)
+    except (KeyboardInterrupt, typer.Abort):  # which of the two, or the code 130, depends on typer's version
+        code = INTERRUPTED
     except BrokenPipeError:
         # The reader went away (`| head`): nothing to tell, and Python must not tell it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        exit_code = getattr(error, "exit_code", None)  # typer's own errors: unknown option, missing argument
-        if exit_code is None or not hasattr(error, "format_message"):
+        # Typer's own errors (an unknown option, a missing argument) carry an exit code and a message.
+        if getattr(error, "exit_code", None) is None or not hasattr(error, "format_message"):
             raise
         print(f"depthscope: {error.format_message()} See `depthscope --help`.", file=sys.stderr)
         sys.exit(2)
+    if code == INTERRUPTED:
+        print("\nInterrupted. What is finished is kept; the same command continues.", file=sys.stderr)
+    sys.exit(code or 0)

@@ -68,7 +68,7 @@ class _Board:
         self._download: Any = None
 
     def watcher(self) -> Watcher:
-        return Watcher(on_plan=self._plan, on_event=self._event, on_download=self._bytes)
+        return Watcher(on_plan=self._plan, on_event=self._event, on_note=self._note, on_download=self._bytes)
 
     def _plan(self, planned: Any, left: int, workers: int) -> None:
         for cell in planned.cells:
@@ -79,6 +79,9 @@ class _Board:
         # Started only now: bad input must leave nothing on the screen but its one line.
         self._bars.start()
         self._bar = self._bars.add_task(planned.study.name, total=left, note=note)
+
+    def _note(self, line: str) -> None:
+        self._bars.console.print(Text(line, style="yellow"))
 
     def _event(self, event: Any) -> None:
         name = self._names.get(event.run_id, event.run_id)

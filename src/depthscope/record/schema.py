@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 
 TABLES: Mapping[str, pa.Schema] = MappingProxyType(
     {
-        # One row a figure of the training: `split` is train_running (the average over an epoch's
+        # One row a figure of the training: `split` is train_running (in torch the average over an epoch's
         # augmented batches, in training mode), train (clean, eval mode), test, or schedule (lr).
         "metrics": pa.schema(
             [

@@ -16,6 +16,7 @@ from depthscope.report.charts.depth import Dot
 from depthscope.report.palette import Series
 from depthscope.report.words import Words
 
+SPLITS = ("train_running", "train")
 CURVE_POINTS, ALL_POINTS = 120, 12_000
 """Points a curve at most (a panel has room for no more), and for all curves of a figure, so that a page stays light."""
 
@@ -113,20 +114,34 @@ def dots(view: View, metric: str) -> tuple[Dot, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmCurves:
-    """The curves of one arm, and whether x counts epochs (else steps)."""
+    """The curves of one arm.
+
+    Attributes:
+        series: the arm.
+        curves: of its seeds, and of their mean.
+        in_epochs: whether x counts epochs (else steps).
+        split: `train_running`, averages over the batches of an epoch, or `train`, clean passes.
+    """
 
     series: Series
     curves: tuple[Curve, ...]
     in_epochs: bool
+    split: str
 
 
 def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, ...]:
-    """Running figures of training by arm; arms without any are left out.
+    """Figures of training by arm; arms without any are left out.
 
+    Running averages where the runs kept them; runs that use all examples at once kept clean passes.
     The line that stands for a cell is the mean over its seeds at the steps that all of them have.
     """
     found = []
     cells = view.cells()
+    split = next(
+        (each for each in SPLITS if any(len(_logged(results, row, each, quantity)) > 1 for row in view.rows)), ""
+    )
+    if not split:
+        return ()
     in_epochs = all(row.spec.epochs is not None for row in view.rows)
     points = min(CURVE_POINTS, max(30, ALL_POINTS // len(view.rows)))
     for series in view.series:
@@ -134,7 +149,7 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
         for (arm, depth), rows in cells.items():
             if arm != series.name:
                 continue
-            by_seed = {row.cell.seed: curve for row in rows if (curve := _running(results, row, quantity))}
+            by_seed = {row.cell.seed: curve for row in rows if (curve := _logged(results, row, split, quantity))}
             if not by_seed or max(len(curve) for curve in by_seed.values()) < 2:
                 continue
             scale = _steps_to_x(rows, in_epochs)
@@ -145,7 +160,7 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
             if len(mean) > 1:
                 curves.append(_curve(depth, None, mean, scale, points))
         if curves:
-            found.append(ArmCurves(series=series, curves=tuple(curves), in_epochs=in_epochs))
+            found.append(ArmCurves(series=series, curves=tuple(curves), in_epochs=in_epochs, split=split))
     return tuple(found)
 
 
@@ -165,7 +180,7 @@ def spans_decades(panels: Iterable[ArmCurves]) -> bool:
     return min(values) > 0 and max(values) / min(values) > 50
 
 
-def _running(results: Results, row: ResultRow, quantity: str) -> dict[int, float]:
+def _logged(results: Results, row: ResultRow, split: str, quantity: str) -> dict[int, float]:
     if row.record is None:
         return {}
     table = results.load_table(row.cell.run_id, "metrics")
@@ -174,8 +189,8 @@ def _running(results: Results, row: ResultRow, quantity: str) -> dict[int, float
     columns = (table.column(name).to_pylist() for name in ("step", "split", "quantity", "value"))
     return {
         step: value
-        for step, split, what, value in zip(*columns, strict=True)
-        if split == "train_running" and what == quantity and value is not None and math.isfinite(value)
+        for step, where, what, value in zip(*columns, strict=True)
+        if where == split and what == quantity and value is not None and math.isfinite(value)
     }
 
 

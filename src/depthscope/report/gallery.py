@@ -102,7 +102,7 @@ def _curve_blocks(results: Results, view: View, words: Words) -> list[Block]:
         arms = content.arm_curves(results, view, quantity)
         if arms:
             panels = tuple(_curve_panel(view, each, arms, quantity, words) for each in arms)
-            caption = words("curves_caption", what=words(quantity))
+            caption = words(f"curves_caption.{arms[0].split}", what=words(quantity))
             return [
                 Block(
                     kind="curves",

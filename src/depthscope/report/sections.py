@@ -30,6 +30,7 @@ TABLE_METRICS = (
     "gradcheck_central_median",
     "gradcheck_five_point_median",
 )
+_OF_TRAINING = {*TABLE_METRICS[:6], "dh_factor_last", "dh_factor_change"}
 MAX_METRICS = 4
 """Columns of figures: more would not fit beside the arms' names; the rest stands in the tables of the folder."""
 MAX_MISSING = 12
@@ -92,7 +93,7 @@ def _table(view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
     present = {metric for cell in cells.values() for metric in cell.estimates}
     metrics = [each for each in TABLE_METRICS if each in present and _INSTEAD.get(each) not in present]
     if not view.trained:
-        metrics = [each for each in metrics if not each.startswith(("train_", "test_"))]
+        metrics = [each for each in metrics if each not in _OF_TRAINING]
     metrics = metrics[:MAX_METRICS]
     heads = [words("arm"), words("depth"), words("seeds"), words("parameters")]
     heads += [words.metric(metric) for metric in metrics]
@@ -108,7 +109,9 @@ def _table(view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
         for metric in metrics:
             made = cell.estimates.get(metric)
             unit = made.unit if made else ""
-            small = interval(made.low, made.high, unit) if made else ""
+            # An error over decades has no use for an interval that may reach below zero.
+            bare = made is None or metric.startswith("gradcheck_")
+            small = interval(made.low, made.high, unit) if made and not bare else ""
             line.append({"value": number(made.value if made else None, unit), "small": small})
         recorded = cell.num_runs - cell.num_missing
         seconds = cell.wall_s / recorded if cell.wall_s is not None and recorded else None

@@ -70,7 +70,12 @@ _TABLE: dict[str, tuple[str, str]] = {
     "low": ("95% from", "95% 下限"),
     "high": ("95% to", "95% 上限"),
     "curves_section": ("How training went", "训练过程"),
-    "curves_caption": (
+    "curves_caption.train": (
+        "Training {what} in clean passes over all training examples during training, one panel for each arm on a "
+        "shared scale. Thin lines are seeds, strong lines their mean. Deeper is darker.",
+        "训练过程中在全部训练样本上的{what}，每组一幅图，共用同一刻度。细线为各随机种子，粗线为均值；颜色越深，网络越深。",
+    ),
+    "curves_caption.train_running": (
         "Training {what} during training, averaged over each epoch's batches as they came, one panel for each arm "
         "on a shared scale. Thin lines are seeds, strong lines their mean. Deeper is darker.",
         "训练过程中的{what}（对每轮各批次取平均），每组一幅图，共用同一刻度。细线为各随机种子，粗线为均值；颜色越深，网络越深。",

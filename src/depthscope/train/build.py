@@ -94,6 +94,17 @@ def check_data(specs: Iterable[RunSpec], root: Path | None, progress: Callable[[
         cifar10.prepare(root, progress=progress, **counts)
 
 
+def bfloat16_warning(specs: Iterable[RunSpec], device: str) -> str | None:
+    """A line of warning where bfloat16 is asked of a CPU that shows no sign of having it; else None."""
+    if device != "cpu" or all(spec.precision != "bfloat16" for spec in specs):
+        return None
+    try:
+        native = "bf16" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        native = False  # other systems do not tell in one place
+    return None if native else "precision bfloat16: this CPU shows no native bfloat16; it will be emulated and slow."
+
+
 TORCH_MISSING = (
     "PyTorch is not installed, and this study needs it: pip install 'depthscope[torch]'. On Linux that takes a CUDA "
     "build of several GB; the README gives the command for the small CPU build."

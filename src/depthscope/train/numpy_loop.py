@@ -117,7 +117,7 @@ class _Group:
         leaving = {each.member: each for each in report.departures}
         for row, member in enumerate(members):
             figures = [("loss", float(report.loss[row])), ("accuracy", float(report.accuracy[row]))]
-            rows = [(report.step, "train", name, value) for name, value in figures]
+            rows = [(report.step, "train_running", name, value) for name, value in figures]
             rows += [(since + 1 + at, "schedule", "lr", rate) for at, rate in enumerate(rates)]
             yield metric_rows(self.ids[member], rows)
         if "layers" in self.spec.measures and (profiled or leaving):
@@ -146,9 +146,9 @@ class _Group:
             keep_factor(self.summary[member], factor, at_start=step == 0)
 
     def _leave(self, report: Report, members: list[int], leaving: Mapping[int, Departure]) -> Iterator[Event]:
-        rows = [row for row, member in enumerate(members) if member in leaving]
-        chosen = [members[row] for row in rows]
-        params = {name: value[rows] for name, value in report.params.items()}
+        leave = [row for row, member in enumerate(members) if member in leaving]
+        chosen = [members[row] for row in leave]
+        params = {name: value[leave] for name, value in report.params.items()}
         clean = {
             "train": evaluate(self.stack, params, self.x[chosen], self.y[chosen]),
             "test": evaluate(self.stack, params, self.x_test[chosen], self.y_test[chosen]),
@@ -156,7 +156,7 @@ class _Group:
         for at, member in enumerate(chosen):
             departure, summary = leaving[member], self.summary[member]
             if departure.reason == "diverged":
-                outcome = diverged(report.step, float(report.loss[rows[at]]))
+                outcome = diverged(report.step, float(report.loss[leave[at]]))
             else:
                 outcome = Outcome(status="completed", step=report.step, stopped_early=departure.reason == "stopped")
                 figures = {
@@ -165,8 +165,12 @@ class _Group:
                     for index, name in enumerate(("loss", "accuracy"))
                 }
                 summary |= figures
-                tests = [(report.step, "test", name, figures[f"test_{name}"]) for name in ("loss", "accuracy")]
-                yield metric_rows(self.ids[member], tests)
+                rows = [
+                    (report.step, split, name, figures[f"{split}_{name}"])
+                    for split in clean
+                    for name in ("loss", "accuracy")
+                ]
+                yield metric_rows(self.ids[member], rows)
             final = combined_digest({name: array_digest(value[at]) for name, value in params.items()})
             yield Ended(run_id=self.ids[member], outcome=outcome, summary=summary, final=final)
 

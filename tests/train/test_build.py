@@ -1,0 +1,50 @@
+"""Names into objects: targets, devices, warnings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from depthscope.core.errors import UserError
+from depthscope.study.run import RunSpec
+from depthscope.train import build
+
+
+def test_a_target_that_is_not_there_says_so() -> None:
+    with pytest.raises(UserError, match="no module 'nowhere'"):
+        build.resolve("nowhere:thing")
+    with pytest.raises(UserError, match="has no 'thing'"):
+        build.resolve("depthscope.core.depth:thing")
+
+
+def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert build.choose_device("auto") == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert build.choose_device("auto") == "mps"
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert build.choose_device("auto") == "cpu"
+
+
+@pytest.mark.parametrize(("flags", "warned"), [("flags: fpu avx512_bf16 amx_bf16", False), ("flags: fpu avx2", True)])
+def test_bfloat16_on_a_cpu_without_it_is_warned_of(monkeypatch: pytest.MonkeyPatch, flags: str, warned: bool) -> None:
+    values: dict[str, Any] = {
+        "backend": "torch",
+        "family": "cifar_resnet",
+        "depth": 8,
+        "width": 4,
+        "norm": "batch",
+        "activation": "relu",
+        "init": "he_fan_in",
+        "data": "images",
+        "epochs": 1,
+    }
+    exact, rough = RunSpec(**values), RunSpec(**values, precision="bfloat16")
+    monkeypatch.setattr(Path, "read_text", lambda self: flags)
+    assert build.bfloat16_warning([exact], "cpu") is None
+    assert build.bfloat16_warning([rough], "cuda") is None
+    assert (build.bfloat16_warning([exact, rough], "cpu") is not None) == warned
