@@ -236,7 +236,7 @@ def _spiral_run(spec: RunSpec, cell: Cell, rng: np.random.Generator) -> tuple[di
                 ("loss", 1.1 * (loss / 1.1) ** share * math.exp(0.05 * rng.standard_normal())),
                 ("accuracy", 0.34 + (accuracy - 0.34) * share),
             ):
-                for key, each in zip(metrics, (step, "train_running", quantity, value), strict=True):
+                for key, each in zip(metrics, (step, "train", quantity, value), strict=True):
                     metrics[key].append(each)
         tables["metrics"] = metrics
         summary = {"train_accuracy": accuracy, "train_loss": loss, "train_loss_running": loss * 1.05}

@@ -77,6 +77,24 @@ def test_the_sections_of_the_spiral_come_from_its_data(spiral: Study) -> None:
     assert not any(key.startswith("flow-") for key in keys)  # one depth, nothing trained
 
 
+def test_curves_come_from_clean_passes_where_there_are_no_running_averages(cifar: Study, spiral: Study) -> None:
+    words = Words("en")
+    sweep = content.views(spiral.results, words)[0]
+    assert {arm.split for arm in content.arm_curves(spiral.results, sweep, "loss")} == {"train"}
+    main = content.views(cifar.results, words)[0]
+    assert {arm.split for arm in content.arm_curves(cifar.results, main, "loss")} == {"train_running"}
+    assert "in clean passes over all training examples" in visible(spiral.page())
+    assert "as they came" in visible(cifar.page())
+
+
+def test_untrained_networks_show_no_accuracies(spiral: Study) -> None:
+    page = visible(spiral.page())
+    flow = page[page.index('id="part-flow"') : page.index('id="part-gradcheck"')]
+    assert "train accuracy" not in flow
+    assert "factor per layer, step 0" in flow
+    assert "last step" not in flow
+
+
 def test_missing_and_diverged_runs_are_told_and_left_out(partial: Study) -> None:
     page = page_of(partial)
     text = visible(page.encode())
