@@ -145,7 +145,8 @@ def test_a_slice_of_the_quick_study_on_the_real_images(tmp_path: Path, real_data
     from depthscope.study.toml import dump, load
 
     study = load("cifar10", "quick")
-    base = {**study.base, "epochs": 1, "data_options.num_train": 256, "data_options.num_test": 64}
+    options = {"data_options.num_train": 288, "data_options.validation": 32, "data_options.num_test": 64}
+    base = {**study.base, "epochs": 1, **options}
     part = study.parts["main"].model_copy(update={"axes": {"depth": [8, 14]}, "exclude": ({"arm": "B"}, {"arm": "A0"})})
     short = study.model_copy(
         update={"name": "slice", "size": "", "base": base, "parts": {"main": part}, "claims": (), "seeds": 1}
@@ -155,7 +156,11 @@ def test_a_slice_of_the_quick_study_on_the_real_images(tmp_path: Path, real_data
     report = depthscope.run(path, out=tmp_path / "out", data=real_data, workers=1)
     for row in report.results.rows:
         assert row.record is not None
-        assert row.record.summary["train_loss_running"] < 4
+        summary = row.record.summary
+        assert summary["train_loss_running"] < 4
+        # Shares of 256, 32 and 64 images: the splits are what they were asked to be.
+        for split, number in (("train", 256), ("validation", 32), ("test", 64)):
+            assert (summary[f"{split}_accuracy"] * number).is_integer()
         assert row.record.digests.data is not None
     assert len({row.record.digests.data for row in report.results.rows if row.record}) == 1
 

@@ -40,6 +40,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "of_planned": ("{done} of {planned}", "{done} / {planned}"),
     "metric.train_accuracy": ("train accuracy", "训练准确率"),
     "metric.test_accuracy": ("test accuracy", "测试准确率"),
+    "metric.validation_loss": ("validation loss", "验证损失"),
+    "metric.validation_accuracy": ("validation accuracy", "验证准确率"),
     "metric.train_loss": ("train loss (nats)", "训练损失（nats）"),
     "metric.test_loss": ("test loss (nats)", "测试损失（nats）"),
     "metric.train_accuracy_running": ("train accuracy, last epoch", "训练准确率（最后一轮）"),

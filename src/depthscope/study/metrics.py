@@ -11,6 +11,8 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "train_accuracy_running": "accuracy over the last epoch's (augmented) training batches",
         "train_loss": "mean loss of a clean pass over the training set after the last step, eval mode, nats",
         "train_accuracy": "accuracy of a clean pass over the training set after the last step, eval mode",
+        "validation_loss": "mean loss on the validation split, where there is one, after the last step, nats",
+        "validation_accuracy": "accuracy on the validation split, where there is one, after the last step",
         "test_loss": "mean loss on the test set, evaluated once, after the last step, nats",
         "test_accuracy": "accuracy on the test set, evaluated once, after the last step",
         "dh_factor_first": "|dL/dh| at the first layer over the last, per layer (geometric mean), at step 0",

@@ -36,6 +36,7 @@ class Feed:
         self.num_examples = len(data.train)
         self.batch_size = min(spec.batch_size or self.num_examples, self.num_examples)
         self.train = self._tensors(data.train)
+        self.validation = self._tensors(data.validation) if data.validation is not None else None
         self.test = self._tensors(data.test) if data.test is not None else None
         pad = spec.padding
         # After normalisation, so that the border is the data set's mean colour.

@@ -167,28 +167,28 @@ class _Run:
         return loss.detach(), (logits_BK.detach().argmax(1) == y_B).sum()
 
     def _evaluate(self) -> Iterator[Event]:
-        """A clean pass over train and test in eval mode. The test set is looked at here and nowhere else."""
+        """A clean pass over each split in eval mode. The test set is looked at here and nowhere else."""
         self.model.eval()
-        splits = {"train": self.feed.train, "test": self.feed.test}
+        splits = {"train": self.feed.train, "validation": self.feed.validation, "test": self.feed.test}
         rows = []
         for name, split in splits.items():
-            if split is None:
-                continue
-            x, y = split
-            total, hits = 0.0, 0
-            with torch.no_grad():
-                for start in range(0, len(y), _EVAL_BATCH):
-                    part = slice(start, start + _EVAL_BATCH)
-                    logits_BK = (
-                        self.model(x[part]).double() if self.device != "mps" else self.model(x[part]).cpu().double()
-                    )
-                    y_B = y[part].to(logits_BK.device)
-                    total += float(nn.functional.cross_entropy(logits_BK, y_B, reduction="sum"))
-                    hits += int((logits_BK.argmax(1) == y_B).sum())
-            found = {"loss": total / len(y), "accuracy": hits / len(y)}
-            self.summary |= {f"{name}_{quantity}": value for quantity, value in found.items()}
-            rows += [(self.num_steps, name, quantity, value) for quantity, value in found.items()]
+            if split is not None:
+                found = self._clean_pass(*split)
+                self.summary |= {f"{name}_{quantity}": value for quantity, value in found.items()}
+                rows += [(self.num_steps, name, quantity, value) for quantity, value in found.items()]
         yield metric_rows(self.id, rows)
+
+    @torch.no_grad()
+    def _clean_pass(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        total, hits = 0.0, 0
+        for start in range(0, len(y), _EVAL_BATCH):
+            part = slice(start, start + _EVAL_BATCH)
+            # MPS has no float64, and the sum of ten thousand losses wants it.
+            logits_BK = self.model(x[part]).cpu().double()
+            y_B = y[part].cpu()
+            total += float(nn.functional.cross_entropy(logits_BK, y_B, reduction="sum"))
+            hits += int((logits_BK.argmax(1) == y_B).sum())
+        return {"loss": total / len(y), "accuracy": hits / len(y)}
 
     def _profile(self, step: int) -> Profile | None:
         if self.probe is None:
