@@ -32,7 +32,7 @@ def _json(value: object) -> None:
 
 @contextlib.contextmanager
 def progress(*, quiet: bool) -> Iterator[Watcher]:
-    """A bar of updates done, with the runs that end named above it; on stderr."""
+    """A bar of runs done, on stderr; where that is no terminal, a line at every tenth of them."""
     if quiet:
         yield Watcher()
         return
@@ -52,7 +52,7 @@ def progress(*, quiet: bool) -> Iterator[Watcher]:
     try:
         yield _Board(bars).watcher()
     finally:
-        if bars.tasks:
+        if bars.live.is_started:
             bars.stop()
 
 
@@ -64,6 +64,7 @@ class _Board:
         self._names: dict[str, str] = {}
         self._under_way: dict[str, float] = {}
         self._ended = 0
+        self._total = 0
         self._bar: Any = None
         self._download: Any = None
 
@@ -76,8 +77,9 @@ class _Board:
             self._names[cell.run_id] = f"{cell.part}: {cell.arm} {axes} seed {cell.seed}"
         done = len(planned.runs) - left
         note = f"{workers} worker{'s' if workers > 1 else ''}" + (f", {done} already done" if done else "")
-        # Started only now: bad input must leave nothing on the screen but its one line.
-        self._bars.start()
+        self._total = left
+        if self._bars.console.is_terminal:  # not before: bad input must leave nothing on the screen but its one line
+            self._bars.start()
         self._bar = self._bars.add_task(planned.study.name, total=left, note=note)
 
     def _note(self, line: str) -> None:
@@ -89,6 +91,9 @@ class _Board:
         if outcome is not None:
             self._under_way.pop(event.run_id, None)
             self._ended += 1
+            tenths = [self._ended * 10 // self._total, (self._ended - 1) * 10 // self._total]
+            if not self._bars.console.is_terminal and tenths[0] > tenths[1]:
+                self._bars.console.print(f"{self._ended} of {self._total} runs done")
             if outcome.status != "completed":
                 self._bars.console.print(Text(f"{name} {outcome.status}: {outcome.reason}", style="yellow"))
         elif hasattr(event, "step") and event.num_steps:
@@ -101,7 +106,8 @@ class _Board:
 
     def _bytes(self, done: int, total: int | None) -> None:
         if self._download is None:
-            self._bars.start()
+            if self._bars.console.is_terminal:
+                self._bars.start()
             self._download = self._bars.add_task("download, MB", total=None, note="CIFAR-10")
         self._bars.update(
             self._download, completed=round(done / 1e6), total=None if total is None else round(total / 1e6)
