@@ -65,7 +65,8 @@ def test_the_run_equals_a_loop_written_plainly() -> None:
     one = spec(seed=5)
     found = events(one)
     model, _ = build(lambda: cifar_resnet(depth=8, width=4, shortcut="A"), seed=5)
-    model = model.to(memory_format=torch.channels_last)  # the layout in memory decides the last bits
+    # The layout in memory decides the last bits. (torch leaves the argument out of its type hints.)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     feed = Feed(load_data(one, Context()), one, "cpu", torch.float32)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9, weight_decay=1e-3)
     # 6 updates; warm-up over 2; a tenth from update 3 and a hundredth from update 5 (ceil of 4.5) on.
