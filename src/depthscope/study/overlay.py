@@ -27,12 +27,16 @@ def layered(*layers: tuple[Mapping[str, Any], str]) -> tuple[dict[str, Any], Ori
     """(the fields of a run, where each comes from) of overrides, later ones over earlier ones.
 
     Args:
-        layers: each with its own path in the study file. A dotted key reaches into a table.
+        layers: each with its own path in the study file. A dotted key reaches into a table, and lies over
+            the table of its own layer: the order of keys in a TOML file has no meaning.
+
+    >>> layered(({"data_options.arms": 5, "data_options": {"arms": 3, "noise": 0.1}}, "base"))[0]
+    {'data_options': {'arms': 5, 'noise': 0.1}}
     """
     values: dict[str, Any] = {}
     origins: Origins = {}
     for overrides, path in layers:
-        for key, value in overrides.items():
+        for key, value in sorted(overrides.items(), key=lambda item: "." in item[0]):
             head, dot, tail = key.partition(".")
             if not (dot and isinstance(values.get(head), dict)):
                 origins[head] = f"{path}.{key}"
