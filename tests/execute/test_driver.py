@@ -70,6 +70,21 @@ def test_a_seed_alone_equals_the_seed_in_the_group(tiny: Plan, tmp_path: Path) -
     assert found.items() <= tables(tiny, tmp_path / "all").items()
 
 
+def test_a_seed_alone_equals_the_seed_in_a_group_that_others_leave_early(tiny_text: str, tmp_path: Path) -> None:
+    text = tiny_text.replace("steps = 30", "steps = 300\nstop_loss = 0.1").replace("width = 4", "width = 12")
+    plan = expand(parse(text, source="tiny.toml"))
+    do(plan, tmp_path / "all")
+    _, records, _ = remaining(plan, tmp_path / "all")
+    assert len({record.outcome.step for record in records.values()}) > 2, "the seeds were to stop at different steps"
+    unmeasured = plan.study.model_copy(update={"base": {**plan.study.base, "measures": []}})
+    for name, part_of in (("alone", plan), ("unmeasured", expand(unmeasured))):
+        tasks = tuple(Task((spec,)) for task in part_of.tasks for spec in task.specs)
+        do(dataclasses.replace(part_of, tasks=tasks), tmp_path / name)
+        found = tables(plan, tmp_path / name)
+        assert len(found) >= len(plan.runs)
+        assert found.items() <= tables(plan, tmp_path / "all").items()
+
+
 def test_only_what_is_missing_or_damaged_is_done_again(tiny: Plan, tmp_path: Path) -> None:
     do(tiny, tmp_path)
     whole = tables(tiny, tmp_path)

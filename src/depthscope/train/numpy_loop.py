@@ -88,10 +88,8 @@ class _Group:
             yield from self._gradcheck()
         wanted = profile_steps(self.num_steps, None) if "layers" in self.spec.measures else ()
         rates = learning_rates(self.spec, self.num_steps)
-        last_step = 0
         for report in self._fit(rates, wanted):
-            yield from self._hear(report, rates[last_step : report.step], last_step, report.step in wanted)
-            last_step = report.step
+            yield from self._hear(report, rates, report.step in wanted)
 
     def _fit(self, rates: list[float], wanted: Sequence[int]) -> Iterator[Report]:
         options = dict(self.spec.optimizer_options)
@@ -112,13 +110,17 @@ class _Group:
             diverged_above=divergence_bound(self.stack.num_classes),
         )
 
-    def _hear(self, report: Report, rates: list[float], since: int, profiled: bool) -> Iterator[Event]:
+    def _hear(self, report: Report, rates: list[float], profiled: bool) -> Iterator[Event]:
         members = list(report.members)
         leaving = {each.member: each for each in report.departures}
         for row, member in enumerate(members):
+            # A report also comes when another member leaves, or to be measured: neither may show in this one's rows.
+            if report.step % EVERY and member not in leaving:
+                continue
             figures = [("loss", float(report.loss[row])), ("accuracy", float(report.accuracy[row]))]
             rows = [(report.step, "train_running", name, value) for name, value in figures]
-            rows += [(since + 1 + at, "schedule", "lr", rate) for at, rate in enumerate(rates)]
+            since = (report.step - 1) // EVERY * EVERY if report.step else 0
+            rows += [(at + 1, "schedule", "lr", rates[at]) for at in range(since, report.step)]
             yield metric_rows(self.ids[member], rows)
         if "layers" in self.spec.measures and (profiled or leaving):
             # One that stops early is measured where it stops: that is its last step.
