@@ -9,6 +9,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DATA   ?=
+# On Linux this takes a CUDA build of several gigabytes, unless pip is configured otherwise. The small CPU build:
+#   make test TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
+TORCH  ?= torch==2.13.0
 OUT    ?= results
 
 .PHONY: run test test-slow cifar10 figures format clean
@@ -48,7 +51,7 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 # torch by its exact version, and first: a range would let pip choose a build of several gigabytes.
 $(VENV)/.torch: $(VENV)/.base
-	$(PIP) torch==2.13.0
+	$(PIP) $(TORCH)
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.torch

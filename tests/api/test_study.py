@@ -70,6 +70,30 @@ def test_running_again_does_nothing_and_more_seeds_do_only_the_new_ones(tmp_path
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
+def test_the_command_on_the_page_repeats_the_study(spiral: Path, tmp_path: Path) -> None:
+    from depthscope.api.reports import command
+    from depthscope.study.toml import dump, load
+
+    assert command(depthscope.results(spiral)) == "depthscope run spiral --size smoke --out results/spiral"
+    fewer = depthscope.run("spiral", size="smoke", seeds=[0, 1], out=tmp_path / "fewer", workers=1)
+    assert command(fewer.results) == "depthscope run spiral --size smoke --seeds 0,1, --out results/spiral"
+    study = load("spiral", "smoke").model_copy(update={"claims": ()})
+    (tmp_path / "mine.toml").write_text(dump(study))
+    changed = depthscope.run(tmp_path / "mine.toml", seeds=1, out=tmp_path / "changed", workers=1)
+    assert command(changed.results) == "depthscope run study.toml --out results/spiral"
+
+
+def test_records_keep_the_claims_of_their_time(spiral: Path) -> None:
+    found = depthscope.results(spiral)
+    assert {record.claims_digest for record in found.records.values()} == {found.study.claims_digest}
+
+
+@pytest.mark.parametrize("seeds", [0, -1, [], [-1], 10**6, range(20_000)])
+def test_bad_seeds_are_one_clear_error(seeds: int | list[int]) -> None:
+    with pytest.raises(UserError, match="seeds: wanted"):
+        depthscope.plan("spiral", seeds=seeds)
+
+
 def test_status_counts_what_is_there(spiral: Path) -> None:
     found = depthscope.status(spiral)
     assert found.complete

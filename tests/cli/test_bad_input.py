@@ -132,6 +132,24 @@ def test_an_altered_data_file(call: Call, out: Path, tmp_path: Path, real_data: 
     refused(call, out, "cifar10", "--data", folder, says=(path.name,))
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (('data = "images"', 'data = "images"\ndata_options = { image_size = 1 }'), "image_size"),
+        (('family = "cifar_resnet"', 'family = "no_such:thing"'), "no module 'no_such'"),
+        (('data = "images"', 'data = "no_such:thing"'), "no module 'no_such'"),
+    ],
+)
+def test_code_or_options_that_lead_nowhere(
+    call: Call, out: Path, tmp_path: Path, change: tuple[str, str], says: str
+) -> None:
+    shell = call("run", study(tmp_path, change), "--out", out)
+    assert shell.code == 2
+    assert says in shell.err
+    assert "Traceback" not in shell.err
+    assert not out.exists()
+
+
 def test_a_folder_of_another_study(call: Call, out: Path, tmp_path: Path) -> None:
     assert call("run", study(tmp_path), "--out", out, "--workers", 1).code == 0
     refused(call, out, "spiral", says=("holds the study 'mine'", "--out"))

@@ -85,6 +85,16 @@ def test_no_arguments_show_the_help(call: Call) -> None:
     assert "Usage" in shell.out + shell.err
 
 
+def test_failed_runs_are_told_and_end_with_code_1(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from depthscope.train import numpy_loop
+
+    monkeypatch.setattr(numpy_loop, "fit", lambda *args, **kwargs: 1 / 0)
+    shell = call("run", "spiral", "--size", "smoke", "--seeds", 1, "--out", tmp_path / "out", "--workers", 1)
+    assert shell.code == 1
+    assert "ZeroDivisionError" in shell.out
+    assert "runs failed; the same command tries them again" in shell.out
+
+
 def test_an_interruption_says_what_to_do(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from depthscope.api import study
 

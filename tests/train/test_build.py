@@ -11,6 +11,18 @@ from depthscope.core.errors import UserError
 from depthscope.study.run import RunSpec
 from depthscope.train import build
 
+VALUES: dict[str, Any] = {
+    "backend": "torch",
+    "family": "cifar_resnet",
+    "depth": 8,
+    "width": 4,
+    "norm": "batch",
+    "activation": "relu",
+    "init": "he_fan_in",
+    "data": "images",
+    "epochs": 1,
+}
+
 
 def test_a_target_that_is_not_there_says_so() -> None:
     with pytest.raises(UserError, match="no module 'nowhere'"):
@@ -32,19 +44,26 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("flags", "warned"), [("flags: fpu avx512_bf16 amx_bf16", False), ("flags: fpu avx2", True)])
 def test_bfloat16_on_a_cpu_without_it_is_warned_of(monkeypatch: pytest.MonkeyPatch, flags: str, warned: bool) -> None:
-    values: dict[str, Any] = {
-        "backend": "torch",
-        "family": "cifar_resnet",
-        "depth": 8,
-        "width": 4,
-        "norm": "batch",
-        "activation": "relu",
-        "init": "he_fan_in",
-        "data": "images",
-        "epochs": 1,
-    }
-    exact, rough = RunSpec(**values), RunSpec(**values, precision="bfloat16")
+    exact, rough = RunSpec(**VALUES), RunSpec(**VALUES, precision="bfloat16")
     monkeypatch.setattr(Path, "read_text", lambda self: flags)
-    assert build.bfloat16_warning([exact], "cpu") is None
-    assert build.bfloat16_warning([rough], "cuda") is None
-    assert (build.bfloat16_warning([exact, rough], "cpu") is not None) == warned
+    assert build.check_precision([exact], "cpu") is None
+    assert build.check_precision([rough], "cuda") is None
+    assert (build.check_precision([exact, rough], "cpu") is not None) == warned
+
+
+def test_mps_refuses_the_precisions_that_it_lacks() -> None:
+    spec = RunSpec.model_validate({**VALUES, "precision": "float64"})
+    with pytest.raises(UserError, match="mps has float32 alone"):
+        build.check_precision([spec], "mps")
+
+
+def test_images_are_loaded_once_for_all_seeds_and_the_spiral_once_for_each() -> None:
+    context = build.Context()
+    one, two = (RunSpec.model_validate({**VALUES, "seed": seed}) for seed in (1, 2))
+    assert build.load_data(one, context) is build.load_data(two, context)
+
+
+def test_code_that_is_not_there_is_told_before_anything_runs() -> None:
+    spec = RunSpec.model_validate({**VALUES, "family": "no_such_package.models:net"})
+    with pytest.raises(UserError, match="no module 'no_such_package'"):
+        build.check_runs([spec], None, lambda done, total: None)

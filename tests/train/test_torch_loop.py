@@ -130,9 +130,28 @@ def test_an_absurd_learning_rate_is_a_record_of_divergence() -> None:
     ended = end(events(one), one.run_id)
     assert ended.outcome.status == "diverged"
     assert 1 <= ended.outcome.step <= 6
+    assert ended.final is None
     assert "loss" in str(ended.outcome.reason)
     assert "lr" in str(ended.outcome.remedy)
     assert "train_accuracy" not in ended.summary
+
+
+def test_weights_that_only_the_last_update_made_infinite_are_a_divergence_too() -> None:
+    one = spec(lr=1e30, warmup_steps=0, epochs=None, steps=1)
+    ended = end(events(one), one.run_id)
+    assert (ended.outcome.status, ended.outcome.step) == ("diverged", 1)
+    assert not {"train_accuracy", "test_accuracy"} & set(ended.summary)
+
+
+def test_the_settings_of_torch_come_back() -> None:
+    before = (torch.get_num_threads(), torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32)
+    torch.set_num_threads(2)
+    try:
+        events(spec(epochs=None, steps=0))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before[0])
+    assert before == (torch.get_num_threads(), torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32)
 
 
 def test_an_error_in_the_code_is_a_record_of_failure_for_each_run_that_was_open(

@@ -19,6 +19,8 @@ from depthscope.core.files import write_bytes, write_json
 from depthscope.record.folder import read_study
 from depthscope.record.reader import read_records, read_table
 from depthscope.study.expand import expand
+from depthscope.study.study import with_seeds
+from depthscope.study.toml import bundled, load
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
@@ -99,10 +101,18 @@ def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) 
 
 
 def command(found: Results) -> str:
-    """The command that repeats a study."""
+    """The command that repeats a study: by name where it is a bundled one, else from the folder's study.toml."""
     study = found.study
-    size = f" --size {study.size}" if study.size else ""
-    return f"depthscope run {study.name}{size} --out results/{study.name}"
+    out = f"--out results/{study.name}"
+    if study.name in bundled():
+        size = f" --size {study.size}" if study.size else ""
+        original = load(study.name, study.size or None)
+        if study == original:
+            return f"depthscope run {study.name}{size} {out}"
+        if study == with_seeds(original, study.seeds):
+            seeds = study.seeds if isinstance(study.seeds, int) else ",".join(map(str, study.seeds)) + ","
+            return f"depthscope run {study.name}{size} --seeds {seeds} {out}"
+    return f"depthscope run study.toml {out}"
 
 
 def _provenance(found: Results) -> dict[str, Any]:

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from depthscope.core.errors import MissingDependencyError, UserError
+from pydantic import ValidationError
+
+from depthscope.core.errors import MissingDependencyError, UserError, shown
 from depthscope.execute.driver import drive, remaining
 from depthscope.execute.executors import available_cores
 from depthscope.record.events import Event
 from depthscope.record.folder import check_folder, read_study, write_study
 from depthscope.record.reader import Damage
 from depthscope.study.expand import Plan, expand
-from depthscope.study.study import StudySpec
+from depthscope.study.study import StudySpec, with_seeds
 from depthscope.study.toml import bundled, load, read_source, sizes_of
-from depthscope.train.build import Context, bfloat16_warning, check_data, choose_device
+from depthscope.train.build import Context, check_precision, check_runs, choose_device
 from depthscope.train.cost import Cost, cost
 
 if TYPE_CHECKING:
@@ -95,22 +97,27 @@ def plan(study: str | Path, *, size: str | None = None, seeds: int | Sequence[in
     """
     spec = load(study, size)
     if seeds is not None:
-        chosen = seeds if isinstance(seeds, int) else sorted(set(seeds))
-        parts = {name: part.model_copy(update={"seeds": None}) for name, part in spec.parts.items()}
-        spec = StudySpec.model_validate(spec.model_copy(update={"seeds": chosen, "parts": parts}).model_dump())
+        try:
+            spec = with_seeds(spec, seeds if isinstance(seeds, int) else sorted(set(seeds)))
+        except ValidationError as error:
+            raise UserError(
+                f"seeds: wanted a number of 1 to 10,000, or up to 10,000 seeds of 0 or more; got {shown(seeds)}."
+            ) from error
     return expand(spec, source=str(study))
 
 
 def costs(planned: Plan) -> dict[str, Cost] | None:
     """run_id -> parameters and FLOPs of each run, counted on the networks themselves.
 
-    Returns None where a run needs torch and it is not installed: the counts need it.
+    Returns None where a run needs torch and it is not installed: the counts need it. A run on a data set of
+    the user's own is left out: its shapes are not known before it is loaded.
     """
     found: dict[str, Cost] = {}
     try:
         for task in planned.tasks:
             counted = cost(task.specs[0])
-            found.update({spec.run_id: counted for spec in task.specs})
+            if counted is not None:
+                found.update({spec.run_id: counted for spec in task.specs})
     except MissingDependencyError:
         return None
     return found
@@ -166,11 +173,11 @@ def run(
     left, _, damaged = remaining(planned, folder)
     for damage in damaged:
         watcher.on_note(f"run {damage.run_id}: {damage.reason}; it is done again.")
-    warning = bfloat16_warning(list(planned.runs.values()), chosen)
+    warning = check_precision(planned.runs.values(), chosen)
     if warning:
         watcher.on_note(warning)
     if left:
-        check_data([task.specs[0] for task in left], root, watcher.on_download)
+        check_runs([task.specs[0] for task in left], root, watcher.on_download)
     write_study(folder, planned.study)
     if left:
         number = workers or (available_cores() if chosen == "cpu" else 1)
@@ -178,7 +185,8 @@ def run(
         # One thread a worker: the bits of a run must not depend on the number of cores, and two OpenMP threads on a
         # busy machine were seen to be twenty times slower than one.
         context = Context(device=chosen, data_root=root, threads=1)
-        drive(left, folder, context, workers=number, on_event=watcher.on_event)
+        claims = planned.study.claims_digest
+        drive(left, folder, context, workers=number, on_event=watcher.on_event, claims_digest=claims)
     return make_report(folder, lang=lang, figures=figures)
 
 

@@ -5,6 +5,7 @@ Heavy modules are imported inside the commands, so that `--help` loads neither t
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -18,6 +19,8 @@ from depthscope.core.errors import UserError
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
+
+RUNS_FAILED = 1
 
 app = typer.Typer(
     name="depthscope",
@@ -77,6 +80,8 @@ def run(
             watcher=watcher,
         )
     view.report(report, lang.value, as_json=as_json)
+    if any(row.record is not None and row.record.outcome.status == "failed" for row in report.results.rows):
+        raise typer.Exit(RUNS_FAILED)
 
 
 @app.command()
@@ -146,7 +151,11 @@ def _seeds(text: str | None) -> int | list[int] | None:
 
 
 def main() -> None:
-    """Entry point. Exit codes: 0 done; 2 bad input, told in one line on stderr; 130 interrupted."""
+    """Entry point. Exit codes: 0 done; 1 runs failed; 2 bad input, told in one line on stderr; 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        # A pipe on Windows, or LANG=C, would fail on the first tick mark.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
     except UserError as error:

@@ -33,10 +33,10 @@ def _json(value: object) -> None:
 @contextlib.contextmanager
 def progress(*, quiet: bool) -> Iterator[Watcher]:
     """A bar of runs done, on stderr; where that is no terminal, a line at every tenth of them."""
-    if quiet:
-        yield Watcher()
-        return
     console = Console(stderr=True)
+    if quiet:
+        yield Watcher(on_note=lambda line: console.print(Text(line, style="yellow")))
+        return
     columns = (
         TextColumn("[bold]{task.description}"),
         BarColumn(),
@@ -140,6 +140,14 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
         )
     console.print(table)
     console.print(Text(found.headline))
+    failed = [row for row in found.results.rows if row.record is not None and row.record.outcome.status == "failed"]
+    for row in failed[:3]:
+        assert row.record is not None
+        console.print(
+            Text(f"failed: {row.cell.part}, {row.cell.arm}, seed {row.cell.seed}: {row.record.outcome.reason}")
+        )
+    if failed:
+        console.print(f"{len(failed)} of {len(found.results.rows)} runs failed; the same command tries them again.")
     unfinished = [row for row in found.results.rows if row.record is None]
     if unfinished:
         console.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")

@@ -7,6 +7,7 @@ the same quantities, so that the same figure can show either.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -103,6 +104,18 @@ class Profile:
     def values(self, quantity: str, step: int) -> dict[int, float]:
         """`{layer index: value}` of one quantity at one step."""
         return {row.layer: row.value for row in self.rows if row.quantity == quantity and row.step == step}
+
+    def factor(self, quantity: str, step: int, first: int, last: int) -> float | None:
+        """Factor of a quantity a layer, toward the input: (value at `first` / value at `last`)^(1/(last - first)).
+
+        The geometric mean over the layers between: below 1 the quantity shrinks on its way to the input,
+        above 1 it grows. None where either value is missing, zero or not finite, or no layer lies between.
+        """
+        values = self.values(quantity, step)
+        ends = [values.get(first, math.nan), values.get(last, math.nan)]
+        if last <= first or not all(math.isfinite(end) and end > 0 for end in ends):
+            return None
+        return math.exp((math.log(ends[0]) - math.log(ends[1])) / (last - first))
 
     def steps(self) -> tuple[int, ...]:
         """The steps measured, ascending."""

@@ -6,8 +6,8 @@ import contextlib
 import multiprocessing
 import queue
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,12 @@ from depthscope.train.start import portions
 
 OnEvent = Callable[[Event], None]
 
+WORKER_DIED = (
+    "a worker process died or could not start. What is finished is kept, and the same call continues. It may have run "
+    "out of memory: try fewer workers (--workers 1). In a script of your own, call depthscope.run under "
+    "`if __name__ == '__main__':`, since each worker imports the script, or with workers=1."
+)
+
 
 def remaining(plan: Plan, folder: Path) -> tuple[list[Task], dict[str, RunRecord], tuple[Damage, ...]]:
     """(tasks left, records that stand, damaged records) of a plan in a folder.
@@ -37,10 +43,25 @@ def remaining(plan: Plan, folder: Path) -> tuple[list[Task], dict[str, RunRecord
         if record.answers(plan.runs[run_id]) and record.outcome.status != "failed"
     }
     left = [task for each in plan.tasks if (task := each.only(set(plan.runs) - done)) is not None]
-    return left, records, damaged
+    return [_with_measures_kept(task, records) for task in left], records, damaged
 
 
-def drive(tasks: list[Task], folder: Path, context: Context, *, workers: int, on_event: OnEvent) -> list[Done]:
+def _with_measures_kept(task: Task, records: Mapping[str, RunRecord]) -> Task:
+    """The task with all measures that its records hold already: a record done again must not lose any."""
+    held = {name for spec in task.specs if spec.run_id in records for name in records[spec.run_id].spec.measures}
+    measures = tuple(sorted(held.union(*(spec.measures for spec in task.specs))))
+    return Task(tuple(spec.model_copy(update={"measures": measures}) for spec in task.specs))
+
+
+def drive(
+    tasks: list[Task],
+    folder: Path,
+    context: Context,
+    *,
+    workers: int,
+    on_event: OnEvent,
+    claims_digest: str | None = None,
+) -> list[Done]:
     """Do the tasks, the longest first, and return what became of each run.
 
     Args:
@@ -49,17 +70,20 @@ def drive(tasks: list[Task], folder: Path, context: Context, *, workers: int, on
         context: device, data and threads of each worker.
         workers: 1 works in this process; more starts that many processes.
         on_event: hears starts, progress and ends, in this process.
+        claims_digest: of the claims that the study declares now; kept in the records.
 
     Raises:
         KeyboardInterrupt: passed on after the workers were stopped. What is recorded stays.
-        UserError: a worker met bad input.
+        UserError: a worker met bad input, or died.
     """
     ready = sorted((each for task in tasks for each in portions(task)), key=_rough_cost, reverse=True)
     if workers == 1 or len(ready) <= 1:
-        return [each for task in ready for each in do_task(task, folder, context, on_event)]
+        return [each for task in ready for each in do_task(task, folder, context, claims_digest, on_event)]
     done: list[Done] = []
     with _pool(min(workers, len(ready)), on_event) as pool:
-        futures: set[Future[list[Done]]] = {pool.submit(do_task, task, folder, context) for task in ready}
+        futures: set[Future[list[Done]]] = {
+            pool.submit(do_task, task, folder, context, claims_digest) for task in ready
+        }
         while futures:
             finished, futures = wait(futures, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -99,10 +123,11 @@ def _pool(workers: int, on_event: OnEvent) -> Iterator[ProcessPoolExecutor]:
             process.terminate()
         for process in running:
             process.join()
-        if isinstance(error, OSError):
-            raise UserError(f"the workers could not be started ({error}). Try --workers 1.") from error
+        if isinstance(error, OSError | BrokenExecutor):
+            raise UserError(WORKER_DIED) from error
         raise
     finally:
         stop.set()
-        listener.join()
+        # A worker stopped in the middle of a message leaves the channel waiting for its end.
+        listener.join(timeout=2)
         channel.close()

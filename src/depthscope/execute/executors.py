@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 from depthscope.execute.worker import prepare_process
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class SerialExecutor(Executor):
-    """Runs each call at once, in this process."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run `fn` and return a future that is already done."""
-        future: Future[T] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 def processes(workers: int, channel: Any) -> ProcessPoolExecutor:

@@ -42,33 +42,43 @@ def prepare_process(channel: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def do_task(task: Task, folder: Path, context: Context, report: Report | None = None) -> list[Done]:
+def do_task(
+    task: Task, folder: Path, context: Context, claims_digest: str | None = None, report: Report | None = None
+) -> list[Done]:
     """Do all runs of a task and write their records into `folder`.
 
     The records are written when the task is done: runs that train side by side share its time equally,
     and that is known only then.
+
+    Args:
+        task: the runs.
+        folder: the study's.
+        context: device, data and threads.
+        claims_digest: of the claims that the study declares now; kept in the records.
+        report: hears starts, progress and ends; None sends them to the driver's process.
     """
     tell = report or _to_channel
     done: list[Done] = []
     writers: dict[str, RunWriter] = {}
-    ends: list[tuple[Ended, float, float]] = []
+    ends: list[Ended] = []
     started = datetime.now(UTC).isoformat(timespec="seconds")
     wall, cpu = time.perf_counter(), time.process_time()
     with threadpool_limits(limits=context.threads, user_api="blas"):
         for event in run_task(task, context):
             if event.run_id not in writers:
                 spec = next(spec for spec in task.specs if spec.run_id == event.run_id)
-                facts = provenance(device=context.device, threads=context.threads, group_size=len(task.specs))
-                writers[event.run_id] = RunWriter(folder, spec, facts)
+                device = context.device if spec.backend == "torch" else "cpu"
+                facts = provenance(device=device, threads=context.threads, group_size=len(task.specs))
+                writers[event.run_id] = RunWriter(folder, spec, facts, claims_digest)
             if isinstance(event, Ended):
-                now_wall, now_cpu = time.perf_counter(), time.process_time()
-                ends.append((event, now_wall - wall, now_cpu - cpu))
+                ends.append(event)
             elif isinstance(event, Started | Progress):
                 tell(event)
             writers[event.run_id].hear(event)
     share = len(task.specs)
-    for end, wall_s, cpu_s in ends:
-        timings = Timings(wall_s=wall_s / share, cpu_s=cpu_s / share, started=started)
+    wall_s, cpu_s = (time.perf_counter() - wall) / share, (time.process_time() - cpu) / share
+    for end in ends:
+        timings = Timings(wall_s=wall_s, cpu_s=cpu_s, started=started)
         record = writers[end.run_id].finish(end, timings)
         tell(end)
         done.append(Done(record.run_id, record.outcome.status, record.outcome.reason))

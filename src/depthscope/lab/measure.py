@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from depthscope.core.errors import UserError
 from depthscope.core.profile import Layer, Profile, Row
 from depthscope.lab import layers
 from depthscope.lab.fit import feature_major
@@ -117,9 +118,10 @@ def flow_factor(found: Profile, step: int, quantity: str = "dh_norm") -> float:
     The geometric mean over the D square layers: (value at x_0 / value at x_D)^(1/D). Below 1 the
     gradient shrinks on its way to the input, above 1 it grows.
     """
-    values = found.values(quantity, step)
-    num_layers = len(found.layers) - 2
-    return float((values[0] / values[num_layers]) ** (1 / num_layers))
+    factor = found.factor(quantity, step, 0, len(found.layers) - 2)
+    if factor is None:
+        raise UserError(f"flow factor: {quantity} at step {step} is missing, zero or not finite at either end.")
+    return factor
 
 
 def _mean_ratio(f_SWN: Array, x_SWN: Array) -> Array:

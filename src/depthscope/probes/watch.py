@@ -10,6 +10,7 @@ Shape letters: B batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -232,7 +233,9 @@ class Probe:
         # One transfer for all of them: on a GPU each would wait for the device.
         values = torch.stack(list(scalars.values())).tolist() if scalars else []
         for (index, quantity), value in zip(scalars, values, strict=True):
-            yield Row(step=step, layer=index, quantity=quantity, value=value)
+            # Over a weight or a skip that is 0 there is no ratio: no row, as in the laboratory.
+            if quantity not in ("dw_ratio", "f_over_x") or math.isfinite(value):
+                yield Row(step=step, layer=index, quantity=quantity, value=value)
 
 
 def _checked(name: str, value: object) -> Tensor:

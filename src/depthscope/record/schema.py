@@ -15,6 +15,9 @@ from depthscope.study.run import Frozen, RunSpec
 
 SCHEMA_VERSION = 1
 
+MEASURES = 1
+"""Counted up when what is measured or logged changes, so that older records are done again."""
+
 TABLES: Mapping[str, pa.Schema] = MappingProxyType(
     {
         # One row a figure of the training: `split` is train_running (in torch the average over an epoch's
@@ -60,7 +63,8 @@ class Outcome(Frozen):
     """How a run ended. A failed or diverged run is a record, never a hole.
 
     Attributes:
-        status: completed; diverged (a loss that is not finite); failed (an error in the code).
+        status: completed; diverged (the loss left all bounds, or is not finite at the end); failed (an error in the
+            code).
         step: updates done.
         stopped_early: whether the recipe's declared stopping rule ended it.
         reason: what happened, where it did not simply complete.
@@ -92,7 +96,7 @@ class Digests(Frozen):
         data: digest of the data set's content.
         order: digest of every epoch's batch order; None for full-batch runs.
         augment: digest of every epoch's augmentation draws; None without.
-        final: digest of all weights and buffers at the end; None where the run failed.
+        final: digest of all weights and buffers at the end; None where the run did not complete.
     """
 
     init: dict[str, str] = Field(default_factory=dict)
@@ -106,8 +110,8 @@ class Timings(Frozen):
     """Seconds. They stand here alone, so that the tables of two equal runs are byte-identical.
 
     Attributes:
-        wall_s: wall clock, of this run or its share of a group trained side by side.
-        cpu_s: CPU time of the worker, likewise.
+        wall_s: wall clock, of this run or its equal share of a group trained side by side.
+        cpu_s: CPU time of the worker, likewise. Start-up and the making of the page are not in it.
         started: ISO 8601 time in UTC.
     """
 
@@ -122,7 +126,11 @@ class Provenance(Frozen):
     depthscope: str
     python: str
     numpy: str
+    blas: str | None = None
+    pyarrow: str | None = None
     torch: str | None = None
+    cuda: str | None = None
+    gpu: str | None = None
     platform: str
     processor: str
     device: str
@@ -137,6 +145,8 @@ class RunRecord(Frozen):
         spec: what was asked; `spec.measures` are the measures that this record holds.
         summary: the run's final figures by name; a missing value stays missing.
         parameters: number of trained parameters.
+        claims_digest: of the study's claims when the run was made.
+        measures_version: `MEASURES` when the run was made.
         tables: name -> SHA-256 of the parquet file beside this one.
         checksum: digest of all the rest, so that a record altered by hand is noticed; set by the writer.
     """
@@ -149,6 +159,8 @@ class RunRecord(Frozen):
     parameters: int | None = None
     layers: tuple[LayerFacts, ...] = ()
     digests: Digests = Digests()
+    claims_digest: str | None = None
+    measures_version: int = MEASURES
     tables: dict[str, str] = Field(default_factory=dict)
     provenance: Provenance
     timings: Timings
@@ -167,5 +179,9 @@ class RunRecord(Frozen):
         return digest(self.model_dump(mode="json", exclude={"checksum"}))
 
     def answers(self, spec: RunSpec) -> bool:
-        """Whether this record holds all that `spec` asks: the same run, with at least its measures."""
-        return self.run_id == spec.run_id and set(spec.measures) <= set(self.spec.measures)
+        """Whether this record holds all that `spec` asks: the same run, with at least its measures as of now."""
+        return (
+            self.run_id == spec.run_id
+            and self.measures_version == MEASURES
+            and set(spec.measures) <= set(self.spec.measures)
+        )

@@ -25,10 +25,11 @@ class RunWriter:
     A folder without `run.json` is a run that was not finished: it is done again.
     """
 
-    def __init__(self, folder: Path, spec: RunSpec, provenance: Provenance) -> None:
+    def __init__(self, folder: Path, spec: RunSpec, provenance: Provenance, claims_digest: str | None = None) -> None:
         self._at = run_folder(folder, spec.run_id)
         self._spec = spec
         self._provenance = provenance
+        self._claims_digest = claims_digest
         self._started: Started | None = None
         self._rows: dict[str, dict[str, list[Any]]] = {}
 
@@ -74,6 +75,7 @@ class RunWriter:
             parameters=started.parameters if started else None,
             layers=started.layers if started else (),
             digests=digests.model_copy(update={"final": ended.final}),
+            claims_digest=self._claims_digest,
             tables=tables,
             provenance=self._provenance,
             timings=timings,

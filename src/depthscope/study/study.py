@@ -73,6 +73,7 @@ class StudySpec(Frozen):
         name: identity of the study; a results folder holds one name at one size.
         title: heading of the page, by language.
         question: what is asked, by language.
+        recipe: how the recipe was chosen, by language; the page prints it.
         size: which of the file's sizes this is; empty where the file has none.
         sources: keys of the bibliography beyond those of the names used.
         base: fields of a run that all parts share.
@@ -84,6 +85,7 @@ class StudySpec(Frozen):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     title: Text
     question: Text | None = None
+    recipe: Text | None = None
     size: str = ""
     sources: tuple[str, ...] = ()
     base: Overrides = Field(default_factory=dict)
@@ -106,3 +108,14 @@ class StudySpec(Frozen):
     def digest(self) -> str:
         """Digest of the whole spec, claims and texts included."""
         return digest(self.model_dump(mode="json"))
+
+    @property
+    def claims_digest(self) -> str:
+        """Digest of the claims alone. A record keeps it, so that a claim made after its run is noticed."""
+        return digest([claim.model_dump(mode="json") for claim in self.claims])
+
+
+def with_seeds(study: StudySpec, seeds: Seeds) -> StudySpec:
+    """The study with these seeds in all its parts, instead of its own."""
+    parts = {name: part.model_copy(update={"seeds": None}) for name, part in study.parts.items()}
+    return StudySpec.model_validate(study.model_copy(update={"seeds": seeds, "parts": parts}).model_dump())

@@ -28,18 +28,21 @@ class Cost:
         return None if self.forward_flops is None else 3.0 * self.forward_flops * self.examples
 
 
-def cost(spec: RunSpec) -> Cost:
-    """The cost of a run.
+def cost(spec: RunSpec) -> Cost | None:
+    """The cost of a run; None where it cannot be told without loading a data set of the user's own.
 
     A torch network is built on the meta device, where it has shapes and no memory, and counts itself.
 
     Raises:
         MissingDependencyError: the run needs torch, and it is not installed.
     """
+    if spec.data not in ("cifar10", "images", "spiral"):
+        return None
     return _torch_cost(spec) if spec.backend == "torch" else _numpy_cost(spec)
 
 
 _CHANNELS, _CLASSES = 3, 10
+"""Of the built-in image sets."""
 
 
 def _torch_cost(spec: RunSpec) -> Cost:
@@ -47,8 +50,7 @@ def _torch_cost(spec: RunSpec) -> Cost:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    size = int(str(spec.data_options.get("image_size", 32)))
-    num_train = int(str(spec.data_options["num_train"])) - int(str(spec.data_options.get("validation", 0)))
+    size, num_train, held_out = (_option(spec, name) for name in ("image_size", "num_train", "validation"))
     with torch.device("meta"):
         model = family(
             depth=spec.depth,
@@ -64,7 +66,7 @@ def _torch_cost(spec: RunSpec) -> Cost:
     return Cost(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         forward_flops=counter.get_total_flops() // 2,
-        examples=_examples(spec, num_train),
+        examples=_examples(spec, num_train - held_out),
     )
 
 
@@ -72,12 +74,17 @@ def _numpy_cost(spec: RunSpec) -> Cost:
     from depthscope.lab.stacks import parameter_shapes
     from depthscope.train.numpy_loop import stack_of
 
-    arms = int(str(spec.data_options["arms"]))
+    arms = _option(spec, "arms")
     shapes = parameter_shapes(stack_of(spec, num_inputs=2, num_classes=arms)).values()
     sizes = [shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in shapes]
     products = 2 * sum(shape[0] * shape[1] for shape in shapes if len(shape) == 2)
-    num_train = arms * int(str(spec.data_options["points_per_arm"]))
-    return Cost(parameters=sum(sizes), forward_flops=products, examples=_examples(spec, num_train))
+    return Cost(
+        parameters=sum(sizes), forward_flops=products, examples=_examples(spec, arms * _option(spec, "points_per_arm"))
+    )
+
+
+def _option(spec: RunSpec, name: str) -> int:
+    return int(str(spec.data_options.get(name, 0)))
 
 
 def _examples(spec: RunSpec, num_train: int) -> int:

@@ -70,25 +70,20 @@ def layer_facts(profile: Profile) -> tuple[LayerFacts, ...]:
     )
 
 
-def gradient_factor(profile: Profile, step: int) -> float | None:
-    """Factor of |dL/dh| a layer, toward the input: the geometric mean from the stem to the last hidden layer.
+def keep_factors(summary: dict[str, float], profile: Profile, step: int) -> None:
+    """Put the factors a layer of a profile into a run's summary; the last call before the end is the last step's.
 
-    (|dL/dh_first| / |dL/dh_last|)^(1/(number of layers between)), the head left out. Below 1 the gradient
-    shrinks on its way to the input, above 1 it grows. None where there is no such gradient.
+    |dL/dh| runs from the stem to the last hidden layer, |dW| from the first layer after the stem (whose
+    weight has another shape) to the last hidden one; the head is left out of both.
     """
-    values = profile.values("dh_norm", step)
     last = len(profile.layers) - 2
-    if last < 1 or 0 not in values or last not in values:
-        return None
-    first, final = values[0], values[last]
-    if not (math.isfinite(first) and math.isfinite(final) and first > 0 and final > 0):
-        return None
-    return math.exp((math.log(first) - math.log(final)) / last)
-
-
-def keep_factor(summary: dict[str, float], factor: float, *, at_start: bool) -> None:
-    """Put the gradient's factor into a run's summary; the last call before the end is the last step's."""
-    if at_start:
+    factor = profile.factor("dh_norm", step, 0, last)
+    weights = profile.factor("dw_norm", step, 1, last)
+    if step == 0 and factor is not None:
         summary["dh_factor_first"] = factor
-    summary["dh_factor_last"] = factor
-    summary["dh_factor_change"] = factor / summary["dh_factor_first"]
+    if step == 0 and weights is not None:
+        summary["dw_factor_first"] = weights
+    if factor is not None:
+        summary["dh_factor_last"] = factor
+        if "dh_factor_first" in summary:
+            summary["dh_factor_change"] = factor / summary["dh_factor_first"]

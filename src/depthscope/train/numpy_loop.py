@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from depthscope.core.depth import profile_steps
 from depthscope.core.hashing import array_digest, combined_digest
-from depthscope.core.profile import Profile
 from depthscope.data.dataset import Dataset
 from depthscope.lab.fit import Departure, Report, StopRule, evaluate, fit
 from depthscope.lab.gradcheck import STEP_SIZES, gradient_check
@@ -21,7 +20,7 @@ from depthscope.record.events import Ended, Event, Progress, Rows, Started
 from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
-from depthscope.train.measure import diverged, divergence_bound, gradient_factor, keep_factor, layer_rows, metric_rows
+from depthscope.train.measure import diverged, divergence_bound, keep_factors, layer_rows, metric_rows
 from depthscope.train.schedules import learning_rates
 
 Array = NDArray[Any]
@@ -140,12 +139,7 @@ class _Group:
             chosen, profile(self.stack, params, self.x[chosen], self.y[chosen], report.step), strict=True
         ):
             yield layer_rows(self.ids[member], found)
-            self._keep_factor(member, found, report.step)
-
-    def _keep_factor(self, member: int, found: Profile, step: int) -> None:
-        factor = gradient_factor(found, step)
-        if factor is not None:
-            keep_factor(self.summary[member], factor, at_start=step == 0)
+            keep_factors(self.summary[member], found, report.step)
 
     def _leave(self, report: Report, members: list[int], leaving: Mapping[int, Departure]) -> Iterator[Event]:
         leave = [row for row, member in enumerate(members) if member in leaving]

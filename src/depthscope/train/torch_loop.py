@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -23,8 +24,7 @@ from depthscope.train.feed import Feed
 from depthscope.train.measure import (
     diverged,
     diverged_at,
-    gradient_factor,
-    keep_factor,
+    keep_factors,
     layer_facts,
     layer_rows,
     metric_rows,
@@ -40,14 +40,23 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch
 
 def run(specs: Sequence[RunSpec], context: Context) -> Iterator[Event]:
     """The events of runs that differ only in their seed, one run after the other."""
-    torch.set_num_threads(context.threads)
-    # Exact by default: the same bits on every run of one device, and float32 that means float32.
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_tf32 = False
-    for spec in specs:
-        yield from _Run(spec, context).events()
+    with _exact(context.threads):
+        for spec in specs:
+            yield from _Run(spec, context).events()
+
+
+@contextlib.contextmanager
+def _exact(threads: int) -> Iterator[None]:
+    """The same bits on every run of one device, and float32 that means float32; the caller's settings come back."""
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = (torch.get_num_threads(), cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32)
+    torch.set_num_threads(threads)
+    cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32 = False, True, False, False
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32 = before[1:]
 
 
 class _Run:
@@ -104,10 +113,9 @@ class _Run:
             yield layer_rows(self.id, first)
         outcome = yield from self._train()
         if outcome.status == "completed":
-            yield from self._evaluate()
-        yield Ended(
-            run_id=self.id, outcome=outcome, summary=self.summary, final=weights_digest(self.model.state_dict())
-        )
+            outcome = yield from self._evaluate(outcome)
+        final = weights_digest(self.model.state_dict()) if outcome.status == "completed" else None
+        yield Ended(run_id=self.id, outcome=outcome, summary=self.summary, final=final)
 
     def _train(self) -> Generator[Event, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
@@ -135,13 +143,13 @@ class _Run:
                     yield Progress(run_id=self.id, step=step, num_steps=self.num_steps)
             epoch += 1
             # Read once an epoch: reading a loss at every step would make a GPU wait.
-            values = torch.stack(losses).double().tolist()
+            values = torch.stack(losses).cpu().double().tolist()  # on the CPU first: MPS has no float64
             yield metric_rows(
                 self.id, [(begin + 1 + at, "schedule", "lr", rates[begin + at]) for at in range(step - begin)]
             )
             bad = diverged_at(values, self.data.num_classes)
             if bad is not None:
-                return diverged(begin + 1 + bad, values[bad])
+                return diverged(begin + bad, values[bad])  # a batch's loss is that of the weights before its update
             seen = sum(counts)
             mean = sum(value * count for value, count in zip(values, counts, strict=True)) / seen
             accuracy = int(torch.stack(hits).sum()) / seen
@@ -166,17 +174,23 @@ class _Run:
         self.optimizer.step()
         return loss.detach(), (logits_BK.detach().argmax(1) == y_B).sum()
 
-    def _evaluate(self) -> Iterator[Event]:
-        """A clean pass over each split in eval mode. The test set is looked at here and nowhere else."""
+    def _evaluate(self, outcome: Outcome) -> Generator[Event, None, Outcome]:
+        """A clean pass over each split in eval mode. The test set is looked at here and nowhere else.
+
+        Weights that the last update made infinite show here first: then there is no accuracy to speak of.
+        """
         self.model.eval()
         splits = {"train": self.feed.train, "validation": self.feed.validation, "test": self.feed.test}
         rows = []
         for name, split in splits.items():
             if split is not None:
                 found = self._clean_pass(*split)
+                if name == "train" and not math.isfinite(found["loss"]):
+                    return diverged(self.num_steps, found["loss"])
                 self.summary |= {f"{name}_{quantity}": value for quantity, value in found.items()}
                 rows += [(self.num_steps, name, quantity, value) for quantity, value in found.items()]
         yield metric_rows(self.id, rows)
+        return outcome
 
     @torch.no_grad()
     def _clean_pass(self, x: Tensor, y: Tensor) -> dict[str, float]:
@@ -195,9 +209,7 @@ class _Run:
             return None
         x, y = self.feed.train
         profile = self.probe.measure(x[:PROBE_BATCH], y[:PROBE_BATCH], step=step)
-        factor = gradient_factor(profile, step)
-        if factor is not None:
-            keep_factor(self.summary, factor, at_start=step == 0)
+        keep_factors(self.summary, profile, step)
         return profile
 
     def _points(self) -> tuple[LayerFacts, ...]:
