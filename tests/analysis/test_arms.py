@@ -126,6 +126,21 @@ def test_orders_are_compared_where_there_are_batches(make_results: MakeResults) 
     assert only(controls(with_digests(both, "res", order="y"))).paired is False
 
 
+def test_a_record_without_digests_is_no_other_start(results: Results) -> None:
+    """A run that failed before its tensors were drawn: nothing is known of it."""
+    records = dict(results.records)
+    failed = next(row for row in results.rows if (row.cell.arm, row.cell.seed) == ("res", 1))
+    record = records[failed.cell.run_id]
+    outcome = Outcome(status="failed", step=0, reason="out of memory")
+    records[failed.cell.run_id] = record.model_copy(update={"outcome": outcome, "digests": Digests(), "summary": {}})
+    found = only(controls(Results(plan=results.plan, records=records, load_table=results.load_table)))
+    assert (found.seeds, found.num_skipped) == ((0, 2), 1)
+    assert found.shared == ("stem.weight", "head.weight")
+    assert found.differing == found.only_baseline == found.only_arm == ()
+    assert (found.paired, found.same_start) == (True, True)
+    assert only(controls(results)).num_skipped == 0
+
+
 def test_missing_records_say_nothing(make_results: MakeResults) -> None:
     found = only(controls(make_results(lambda cell: None)))
     assert (found.seeds, found.paired, found.same_start, found.fields) == ((), None, None, ("shortcut",))

@@ -1,4 +1,8 @@
-"""What was controlled between two arms, read from the digests that the records keep."""
+"""What was controlled between two arms, read from the digests that the records keep.
+
+A run that failed before it drew its tensors keeps no digests. Its seed is left out and counted: that
+nothing is known of it does not mean that it started otherwise.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from depthscope.study.run import RunSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """A baseline and another arm, at the same place of the axes, over the seeds that both have a record of.
+    """A baseline and another arm, at the same place of the axes, over the seeds whose digests both have.
 
     Attributes:
         part: name of the part.
@@ -23,6 +27,7 @@ class Control:
         arm: name of the other arm.
         axes: values of the part's axes.
         seeds: seeds compared.
+        num_skipped: seeds with two records that cannot be compared, because one keeps no digests.
         shared: tensors that both have and that start equal on every seed.
         differing: tensors that both have and that start otherwise on some seed.
         only_baseline: tensors of the baseline alone.
@@ -38,6 +43,7 @@ class Control:
     arm: str
     axes: Mapping[str, Any]
     seeds: tuple[int, ...]
+    num_skipped: int
     shared: tuple[str, ...]
     differing: tuple[str, ...]
     only_baseline: tuple[str, ...]
@@ -95,11 +101,12 @@ def differing_fields(a: RunSpec, b: RunSpec) -> tuple[str, ...]:
 
 def _control(part: str, base: Sample, arm: Sample) -> Control:
     theirs = {row.cell.seed: row.record for row in arm.rows}
-    pairs: dict[int, tuple[RunRecord, RunRecord]] = {}
+    both: dict[int, tuple[RunRecord, RunRecord]] = {}
     for row in base.rows:
         other = theirs.get(row.cell.seed)
         if row.record is not None and other is not None:
-            pairs[row.cell.seed] = (row.record, other)
+            both[row.cell.seed] = (row.record, other)
+    pairs = {seed: (a, b) for seed, (a, b) in both.items() if a.digests.init and b.digests.init}
     inits = [(a.digests.init, b.digests.init) for a, b in pairs.values()]
     in_a = dict.fromkeys(name for a, _ in inits for name in a)
     in_b = dict.fromkeys(name for _, b in inits for name in b)
@@ -111,6 +118,7 @@ def _control(part: str, base: Sample, arm: Sample) -> Control:
         arm=arm.arm,
         axes=base.axes,
         seeds=tuple(sorted(pairs)),
+        num_skipped=len(both) - len(pairs),
         shared=tuple(name for name in common if name in equal),
         differing=tuple(name for name in common if name not in equal),
         only_baseline=tuple(name for name in in_a if name not in in_b),
