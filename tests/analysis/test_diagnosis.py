@@ -7,26 +7,30 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from depthscope.analysis.diagnosis import Diagnosis, Side, diagnose, tell_apart
+from depthscope.analysis.table import Results
+from depthscope.record.schema import Outcome
 
 if TYPE_CHECKING:
     from tests.analysis.conftest import Figures, MakeResults
 
     from depthscope.study.expand import Cell
 
-UP, DOWN, FLAT, NONE = [0.2, 0.25, 0.3], [-0.2, -0.25, -0.3], [0.3, -0.3, 0.1], [0.0, 0.0, 0.0]
+UP, DOWN, FLAT = [0.2, 0.25, 0.3], [-0.2, -0.25, -0.3], [0.3, -0.3, 0.1]
+NONE, FEW, DOWN_7 = [0.0] * 7, [0.0] * 5, [-0.2, -0.25, -0.3, -0.22, -0.21, -0.26, -0.28]
 
 
 def diagnosed(changes: dict[str, list[float]], deep_statuses: list[str] | None = None) -> Diagnosis:
     """The diagnosis of changes by seed, over shallow figures of which each seed has its own."""
-    base = [0.5, 2.5, 1.5]
+    num = len(next(iter(changes.values()), UP))
+    base = [0.5, 2.5, 1.5, 1.25, 0.75, 2.0, 1.0][:num]
     shallow = Side(
-        statuses=dict.fromkeys(range(3), "completed"),
+        statuses=dict.fromkeys(range(num), "completed"),
         figures={metric: dict(enumerate(base)) for metric in changes},
     )
     figures: dict[str, dict[int, float | None]] = {
         metric: {seed: base[seed] + change for seed, change in enumerate(values)} for metric, values in changes.items()
     }
-    statuses = dict(enumerate(deep_statuses or ["completed"] * 3))
+    statuses = dict(enumerate(deep_statuses or ["completed"] * num))
     for seed, status in statuses.items():
         if status != "completed":
             for column in figures.values():
@@ -43,11 +47,14 @@ def diagnosed(changes: dict[str, list[float]], deep_statuses: list[str] | None =
         ("degradation", {"train_loss": FLAT, "train_accuracy": DOWN}),
         ("degradation", {"train_loss_running": UP}),
         ("overfitting", {"train_loss": DOWN, "test_accuracy": DOWN}),
-        ("overfitting", {"train_accuracy": NONE, "test_accuracy": DOWN}),
+        ("overfitting", {"train_accuracy": NONE, "test_accuracy": DOWN_7}),
+        ("undecided", {"train_accuracy": FEW, "test_accuracy": DOWN_7[:5]}),
         ("overfitting", {"train_loss": DOWN, "test_loss": UP}),
         ("none", {"train_loss": DOWN, "test_accuracy": UP}),
         ("none", {"train_loss": DOWN, "test_accuracy": UP, "test_loss": UP}),
         ("none", {"train_accuracy": NONE}),
+        ("none", {"train_accuracy": NONE, "test_accuracy": NONE}),
+        ("undecided", {"train_accuracy": FEW}),
         ("undecided", {"train_loss": FLAT, "test_accuracy": DOWN}),
         ("undecided", {"train_loss": DOWN, "test_accuracy": FLAT}),
         ("undecided", {"train_loss": UP, "train_accuracy": UP}),
@@ -71,6 +78,8 @@ def test_a_fit_that_test_data_cannot_judge_is_said() -> None:
 def test_divergence_of_half_or_more_comes_first() -> None:
     found = diagnosed({"train_loss": UP}, ["diverged", "diverged", "completed"])
     assert found.kind == "divergence"
+    assert "not finite, or above 1000 ln K nats" in found.text["en"]
+    assert "高于 1000 ln K nats" in found.text["zh"]
     assert "2 of 3 deep runs diverged" in found.text["en"]
     assert "3 次深层运行中有 2 次发散" in found.text["zh"]
 
@@ -101,11 +110,11 @@ def test_text_is_made_of_the_numbers() -> None:
     found = diagnosed({"train_loss": UP, "train_accuracy": DOWN})
     assert found.text["en"] == (
         "Degradation: the deeper network fits its own training data worse (training loss +0.250 nats "
-        "[95% CI 0.126 to 0.374, 3 seeds]; training accuracy −25.0 points [95% CI −37.4 to −12.6, 3 seeds])."
+        "[97.5% CI 0.071 to 0.429, 3 seeds]; training accuracy −25.0 points [97.5% CI −42.9 to −7.1, 3 seeds])."
     )
     assert found.text["zh"] == (
-        "退化：更深的网络对自己的训练数据拟合得更差（训练损失 +0.250 nats [95% CI 0.126 至 0.374，3 个种子]；"
-        "训练准确率 −25.0 个百分点 [95% CI −37.4 至 −12.6，3 个种子]）。"
+        "退化：更深的网络对自己的训练数据拟合得更差（训练损失 +0.250 nats [97.5% CI 0.071 至 0.429，3 个种子]；"
+        "训练准确率 −25.0 个百分点 [97.5% CI −42.9 至 −7.1，3 个种子]）。"
     )
 
 
@@ -124,7 +133,8 @@ def test_diagnose_along_the_depth_axis_of_each_arm(make_results: MakeResults) ->
 
 def test_other_axes_are_kept_apart_and_untrained_runs_left_out(make_results: MakeResults) -> None:
     def figures(cell: Cell) -> Figures:
-        return {"train_loss": 1.0 + 0.01 * cell.seed + (cell.axes["width"] == 16) * 0.1 * cell.axes["depth"]}
+        width, depth = cell.axes["width"], cell.axes["depth"]
+        return {"train_loss": 1.0 + 0.01 * cell.seed * depth + (0.1 if width == 16 else -0.1) * depth}
 
     axes: dict[str, Any] = {"depth": [2, 8], "width": [8, 16]}
     found = diagnose(make_results(figures, axes=axes))
@@ -137,3 +147,87 @@ def test_other_axes_are_kept_apart_and_untrained_runs_left_out(make_results: Mak
     ]
     assert diagnose(make_results(figures, axes=axes, base={"steps": 0})) == ()
     assert diagnose(make_results(lambda cell: {}, axes={}, base={"depth": 4})) == ()
+
+
+def sides(
+    shallow: dict[str, list[float | None]], deep: dict[str, list[float | None]], stopped: tuple[int, int] = (0, 0)
+) -> tuple[Side, Side]:
+    """Two sides whose runs all completed, and how many of each stopped early."""
+    made = []
+    for figures, num in zip((shallow, deep), stopped, strict=True):
+        seeds = range(len(next(iter(figures.values()))))
+        columns = {metric: dict(enumerate(values)) for metric, values in figures.items()}
+        made.append(Side(statuses=dict.fromkeys(seeds, "completed"), figures=columns, num_stopped_early=num))
+    return made[0], made[1]
+
+
+# A stop at a loss of .01: the deep runs take larger steps over it and land a little higher, on every seed.
+LANDED: dict[str, list[float | None]] = {"train_loss": [0.0090, 0.0091, 0.0092, 0.0090, 0.0091, 0.0092, 0.0090]}
+HIGHER: dict[str, list[float | None]] = {"train_loss": [0.0097, 0.0098, 0.0099, 0.0098, 0.0098, 0.0099, 0.0097]}
+
+
+@pytest.mark.parametrize("stopped", [(7, 7), (1, 0), (0, 1)])
+def test_a_loss_that_a_stop_pins_is_left_out(stopped: tuple[int, int]) -> None:
+    accuracies: dict[str, list[float | None]] = {"train_accuracy": [0.99, 0.98, 0.99, 0.98, 0.99, 0.97, 0.99]}
+    better: dict[str, list[float | None]] = {"train_accuracy": [1.0, 0.99, 1.0, 0.99, 1.0, 0.99, 1.0]}
+    found = tell_apart(*sides({**LANDED, **accuracies}, {**HIGHER, **better}, stopped))
+    assert found.kind == "none"
+    assert [each.name for each in found.evidence] == ["train_accuracy: deep minus shallow"]
+    assert found.evidence[0].level == 0.95  # one test, no correction
+    assert f"training loss left out: {sum(stopped)} of 14 runs stopped early" in found.text["en"]
+    assert f"不看训练损失：14 次运行中有 {sum(stopped)} 次提前停止" in found.text["zh"]
+    without = tell_apart(*sides(LANDED, HIGHER, stopped))
+    assert (without.kind, without.evidence) == ("undecided", ())
+
+
+def test_a_worse_accuracy_after_stops_is_still_a_degradation() -> None:
+    shallow: dict[str, list[float | None]] = {**LANDED, "train_accuracy": [1.0] * 7}
+    deep: dict[str, list[float | None]] = {**HIGHER, "train_accuracy": [0.5, 0.6, 0.55, 0.5, 0.6, 0.55, 0.5]}
+    assert tell_apart(*sides(shallow, deep, (7, 0))).kind == "degradation"
+
+
+def test_two_sides_that_fit_everything_are_no_degradation() -> None:
+    """Without stops too: of runs that are all right on every example a higher loss is less confidence."""
+    fitted: dict[str, list[float | None]] = {"train_accuracy": [1.0] * 7}
+    found = tell_apart(*sides({**LANDED, **fitted}, {**HIGHER, **fitted}))
+    assert found.kind == "none"
+    assert "training loss left out: every training example is fitted on both sides" in found.text["en"]
+    assert "training accuracy 0.0 points [95% CI of the median 0.0 to 0.0, 7 seeds, all equal]" in found.text["en"]
+    tested = tell_apart(*sides({**fitted, "test_accuracy": [0.9] * 7}, {**fitted, "test_accuracy": [0.7] * 7}))
+    assert tested.kind == "overfitting"
+
+
+def test_few_seeds_that_fit_everything_are_told() -> None:
+    fitted: dict[str, list[float | None]] = {"train_accuracy": [1.0] * 3}
+    some = {key: values[:3] for key, values in LANDED.items()}, {key: values[:3] for key, values in HIGHER.items()}
+    found = tell_apart(*sides({**some[0], **fitted}, {**some[1], **fitted}))
+    assert found.kind == "undecided"
+    assert "both networks fit every training example on every seed" in found.text["en"]
+    assert "都拟合了全部训练样本" in found.text["zh"]
+
+
+def test_a_run_without_a_figure_is_not_one_that_fits() -> None:
+    partly: dict[str, list[float | None]] = {"train_accuracy": [1.0] * 6 + [None]}
+    found = tell_apart(*sides({**LANDED, **partly}, {**HIGHER, "train_accuracy": [1.0] * 7}))
+    assert found.kind == "degradation"  # the loss counts
+
+
+def test_two_training_figures_share_the_error() -> None:
+    """Mean .1, s .04, n 3: t 4.33, beyond 4.3027 (95%) and within 6.2053 (97.5%)."""
+    loss: dict[str, list[float | None]] = {"train_loss": [0.06, 0.10, 0.14]}
+    nothing: dict[str, list[float | None]] = {"train_loss": [0.0] * 3}
+    assert tell_apart(*sides(nothing, loss)).kind == "degradation"
+    both = tell_apart(
+        *sides({**nothing, "train_accuracy": [0.5] * 3}, {**loss, "train_accuracy": [0.4, 0.6, 0.5]}),
+    )
+    assert both.kind == "undecided"
+    assert [each.level for each in both.evidence] == [0.975, 0.975]
+
+
+def test_stops_are_read_from_the_records(make_results: MakeResults) -> None:
+    results = make_results(lambda cell: {"train_loss": 0.009 + 0.0001 * cell.axes["depth"] * (1 + cell.seed % 2)})
+    assert {each.diagnosis.kind for each in diagnose(results)} == {"undecided"}
+    outcome = Outcome(status="completed", step=7, stopped_early=True)
+    records = {key: record.model_copy(update={"outcome": outcome}) for key, record in results.records.items()}
+    found = diagnose(Results(plan=results.plan, records=records, load_table=results.load_table))
+    assert all("6 of 6 runs stopped early" in each.diagnosis.text["en"] for each in found)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from depthscope.analysis.findings import findings_document, judge
-from depthscope.analysis.judging import against, ends
-from depthscope.analysis.wording import METRIC_NAMES, quantity, spoken
+from depthscope.analysis.intervals import paired_t_interval, proportion_interval, t_interval
+from depthscope.analysis.verdicts import against
+from depthscope.analysis.wording import METRIC_NAMES, counted, quantity, spoken, spread
 from depthscope.record.schema import SUMMARY
-from depthscope.study.claims import DifferenceClaim, Select
+from depthscope.study.claims import DifferenceClaim, LevelClaim, Select
 
 if TYPE_CHECKING:
     from tests.analysis.conftest import MakeResults, MakeTable
@@ -68,6 +69,44 @@ def test_holm_stops_where_the_smallest_fails(make_results: MakeResults, table: M
     assert "98.8% CI" in findings[0].reason
 
 
+def test_every_interval_of_a_corrected_family_names_its_own_coverage(
+    make_results: MakeResults, table: MakeTable
+) -> None:
+    """A difference, a median and a count over seeds, none of them decided: all at 1 - .05/3, and said so."""
+    common: dict[str, Any] = {"text": {"en": "x"}, "part": "main", "metric": "train_loss", "confirmatory": True}
+    cells = (Select(arm="plain", where={"depth": "max"}),)
+    level: dict[str, Any] = {**common, "kind": "level", "cells": cells, "expect": "at_most", "than": 1.45}
+    values = {key: column * 3 if key != ("res", 8) else [1.0, 2.0, 0.5] * 3 for key, column in VALUES.items()}
+    values["plain", 8] = [1.4, 1.5, None, *values["plain", 8][3:]]  # type: ignore[list-item]
+    findings = judge(
+        make_results(
+            table(values, "train_loss"),
+            claim("a", "res"),
+            LevelClaim(name="b", statistic="median", **level),
+            LevelClaim(name="c", statistic="every_seed", **{**level, "than": 9.0}),
+            seeds=9,
+        )
+    )
+    for finding in findings:
+        assert finding.verdict == "undecided"
+        assert finding.estimates[0].level == pytest.approx(1 - 0.05 / 3)
+        for text in finding.reasons.values():
+            assert "98.3% CI" in text
+            assert "95% CI" not in text
+    fraction = findings[2].estimates[0]
+    assert fraction.low == pytest.approx((0.05 / 6) ** (1 / 8))  # 8 of 8 seeds at that coverage
+
+
+@pytest.mark.parametrize(("level", "told"), [(0.95, "95% CI"), (0.975, "97.5% CI"), (1 - 0.05 / 4, "98.8% CI")])
+def test_coverage_in_words(level: float, told: str) -> None:
+    shown = [
+        spread(paired_t_interval({0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.0}, level=level), "en"),
+        spread(t_interval([1.0] * 9, level=level), "zh"),
+        counted(proportion_interval(3, 4, level=level), "zh"),
+    ]
+    assert all(told in each for each in shown)
+
+
 def test_family_wise_error_under_the_null(make_results: MakeResults, table: MakeTable) -> None:
     """Two true nulls: some claim is supported wrongly in at most 5% of studies (one-sided: 2.5% at most)."""
     rng = np.random.default_rng(11)
@@ -79,7 +118,8 @@ def test_family_wise_error_under_the_null(make_results: MakeResults, table: Make
         wrong += any(finding.verdict == "supported" for finding in findings)
         decided += any(finding.verdict != "undecided" for finding in findings)
         for finding in findings:
-            clear = against(*ends(finding.estimates[0]), "at_least", 0.0)
+            first = finding.estimates[0]
+            clear = against(first.low, first.high, "at_least", 0.0)
             assert clear == finding.verdict
     two_errors = 2 * (0.05 * 0.95 / studies) ** 0.5
     assert decided / studies <= 0.05 + two_errors

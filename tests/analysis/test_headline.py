@@ -86,10 +86,23 @@ def test_undecided_claims_nothing(says: Any) -> None:
 
 
 def test_no_spread(says: Any) -> None:
+    english, chinese = says([0.25] * 6, [0.5] * 6, did())
+    behind = "[95% CI of the median {} to {}, 6 seeds, all equal]"
+    assert "the plain network lost 25.0 points of accuracy on its own training examples " in english
+    assert behind.format("25.0", "25.0") in english
+    assert f"the accuracy of the residual network stayed exactly the same {behind.format('0.0', '0.0')}" in english
+    assert "is supported: difference in differences −25.0 points" in english
+    assert "残差网络的准确率完全没有变化 [中位数的 95% CI 0.0 至 0.0，6 个种子，数值全部相同]" in chinese
+
+
+def test_few_equal_values_have_no_verb_of_direction(says: Any) -> None:
     english, chinese = says([0.25, 0.25], [0.5, 0.5], did())
-    assert "the plain network lost 25.0 points of accuracy on its own training examples [2 seeds, all equal]" in english
+    assert "the plain network changed by −25.0 points of accuracy on its own training examples" in english
+    assert "[2 seeds, all equal], with too few seeds to tell chance by" in english
     assert "the accuracy of the residual network stayed exactly the same [2 seeds, all equal]" in english
-    assert "残差网络的准确率完全没有变化 [2 个种子，数值全部相同]" in chinese
+    assert "is undecided" in english
+    assert "lost" not in english
+    assert "种子太少，无从判断是否偶然" in chinese
     english, chinese = says([0.5, 0.5], [0.25, 0.25], did())
     assert "the accuracy of the plain network on its own training examples stayed exactly the same" in english
     assert "普通网络在自己的训练样本上的准确率完全没有变化" in chinese
@@ -98,7 +111,7 @@ def test_no_spread(says: Any) -> None:
 def test_one_seed_has_no_verb_of_direction(says: Any) -> None:
     english, chinese = says([0.25], [0.5], did())
     assert "the plain network changed by −25.0 points" in english
-    assert "[1 seed, no interval], with nothing to tell chance by" in english
+    assert "[1 seed, no interval], with too few seeds to tell chance by" in english
     assert "lost" not in english
     assert "无从判断是否偶然" in chinese
 
@@ -114,7 +127,29 @@ def test_divergence_and_absence(says: Any) -> None:
     assert "the residual network lost 22.0 points of accuracy on its own training examples" in english
     assert "残差网络在自己的训练样本上的准确率下降了" in chinese
     english, _ = says(["diverged", 0.3, 0.28, 0.26], [0.5] * 4, did())
-    assert "[95% CI 17.0 to 27.0, 3 seeds] (1 of 8 runs diverged)" in english
+    assert (
+        "the plain network diverged in 1 of 4 deep runs, and on the 3 seeds left that network lost 22.0 points of "
+        "accuracy on its own training examples [95% CI 17.0 to 27.0, 3 seeds]; "
+    ) in english
+    # The verdict's number is one over survivors too.
+    assert "difference in differences −22.0 points [95% CI −27.0 to −17.0, 3 seeds] (1 of 16 runs diverged)." in english
+
+
+@pytest.mark.parametrize("deep", [["diverged", 0.4, 0.5, 0.6], ["diverged", 0.4, 0.55], ["diverged", 0.4]])
+def test_survivors_are_no_sign_of_no_change(says: Any, deep: list[Any]) -> None:
+    english, chinese = says(deep, [0.5] * len(deep))
+    assert "may be no change" not in english
+    assert "不能排除没有变化" not in chinese
+    assert f"the plain network diverged in 1 of {len(deep)} deep runs, and on the {len(deep) - 1} seed" in english
+    assert "which decides nothing" in english
+    assert f"普通网络的 {len(deep)} 次深层运行中有 1 次发散，在其余 {len(deep) - 1} 个种子上，该网络" in chinese
+
+
+def test_shallow_divergence_is_told(make_results: MakeResults, table: MakeTable) -> None:
+    values = {("plain", 2): ["diverged"] * 2, ("plain", 8): [0.5, 0.6], ("res", 2): [0.5, 0.6], ("res", 8): [0.5, 0.6]}
+    results = make_results(table(values), seeds=2)
+    assert "the plain network diverged in 2 of 2 shallow runs;" in headline(results, (), "en")
+    assert "普通网络的 2 次浅层运行中有 2 次发散" in headline(results, (), "zh")
 
 
 def test_losses_rise_and_fall(says: Any) -> None:
@@ -183,5 +218,5 @@ def test_no_depth_axis_leaves_the_verdict(make_results: MakeResults) -> None:
     )
     results = make_results(lambda cell: {"train_accuracy": 1.0}, level, axes={}, base={"depth": 4})
     assert headline(results, judge(results), "en") == (
-        "The confirmatory claim “All fit” is supported: 3 of 3 runs [95% CI 29.2% to 100.0%]."
+        "The confirmatory claim “All fit” is supported: 3 of 3 seeds [95% CI 29.2% to 100.0%]."
     )

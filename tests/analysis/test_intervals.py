@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,16 +74,44 @@ def test_dropped_pairs_are_counted() -> None:
 
 @pytest.mark.parametrize("interval", [t_interval, median_interval])
 def test_what_has_no_interval_says_why(interval: Callable[[list[float | None]], Estimate]) -> None:
-    one, equal, none = interval([2.0]), interval([0.1, 0.1, 0.1]), interval([None, None])
+    one, equal, none = interval([2.0]), interval([0.1] * 5), interval([None, None])
     assert (one.value, one.low, one.high, one.n) == (2.0, None, None, 1)
     assert "single value" in (one.note or "")
-    assert (equal.value, equal.low, equal.n, equal.values) == (0.1, None, 3, (0.1, 0.1, 0.1))
-    assert "all 3 values are equal" in (equal.note or "")
+    assert (equal.value, equal.low, equal.n, equal.values) == (0.1, None, 5, (0.1,) * 5)
+    assert "no interval: all 5 values are equal" in (equal.note or "")
     assert has_no_spread(equal)
     assert not has_no_spread(one)
     assert (none.value, none.n) == (None, 0)
     assert none.note == "no value; 2 of 2 values left out (no value)"
     assert "1 of 3 values left out (no value)" in (interval([1.0, None, 2.0]).note or "")
+
+
+@pytest.mark.parametrize("interval", [t_interval, median_interval])
+@pytest.mark.parametrize(("level", "least"), [(0.95, 6), (0.975, 7), (0.99, 8)])
+def test_equal_values_have_the_medians_interval(interval: Any, level: float, least: int) -> None:
+    """2^(1-n) is the chance that all values lie on one side of the median: .031 at 6, .0156 at 7, .0078 at 8."""
+    few, enough = interval([0.1] * (least - 1), level=level), interval([0.1] * least, level=level)
+    assert (few.low, few.high, few.method) == (None, None, None)
+    assert f"too few for {100 * level:g}% coverage of a median" in few.note
+    assert (enough.value, enough.low, enough.high, enough.method) == (0.1, 0.1, 0.1, "order statistics")
+    assert enough.note == f"all {least} values are equal: the interval is that of the median"
+    assert has_no_spread(enough)
+
+
+def test_discrete_values_decide_wrongly_as_rarely_as_promised() -> None:
+    """A figure that is 0 four times of five, with mean .2 and median 0: equal draws are common.
+
+    An interval of width 0 at n = 2 would miss the mean in .68 of all studies and claim to be sure.
+    """
+    rng = np.random.default_rng(5)
+    for n in (2, 5, 6):
+        draws = rng.binomial(1, 0.2, size=(600, n)).astype(float)
+        equal = [found for row in draws if (found := t_interval(list(row))) and has_no_spread(found)]
+        assert equal
+        assert all((found.low is None) == (n < 6) for found in equal)
+        if n == 6:  # what is left speaks of the median, and misses it when all six lie on the rare side
+            missed = sum(found.low != 0.0 for found in equal)
+            assert missed / 600 <= 0.05
 
 
 def test_an_interval_is_cut_to_where_a_mean_can_lie() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from depthscope.analysis.judging import against
+from depthscope.analysis.verdicts import against
 from depthscope.study.claims import (
     DifferenceClaim,
     DifferenceInDifferencesClaim,
@@ -101,11 +101,31 @@ def test_one_seed_is_undecided(found: Any) -> None:
 
 
 @pytest.mark.parametrize(("than", "verdict"), [(0.0, "supported"), (-0.5, "supported"), (-0.51, "refuted")])
-def test_without_spread_the_value_decides(found: Any, than: float, verdict: str) -> None:
-    finding = found(difference(than, "at_most"), {("plain", 8): [0.5, 0.25], ("plain", 2): [1.0, 0.75]})
-    assert (finding.verdict, finding.estimates[0].value, finding.estimates[0].low) == (verdict, -0.5, None)
-    assert "all 2 values are equal" in finding.estimates[0].note
-    assert "2 seeds, all equal" in finding.reason
+def test_six_equal_differences_have_their_medians_interval(found: Any, than: float, verdict: str) -> None:
+    finding = found(difference(than, "at_most"), {("plain", 8): [0.5, 0.25] * 3, ("plain", 2): [1.0, 0.75] * 3})
+    judged = finding.estimates[0]
+    assert (finding.verdict, judged.value, judged.low, judged.high) == (verdict, -0.5, -0.5, -0.5)
+    assert judged.method == "order statistics"
+    assert judged.note == "all 6 differences are equal: the interval is that of the median difference"
+    assert "[95% CI of the median −50.0 to −50.0, 6 seeds, all equal]" in finding.reason
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("than", [0.0, -0.51])
+def test_few_equal_differences_decide_nothing(found: Any, n: int, than: float) -> None:
+    finding = found(difference(than, "at_most"), {("plain", 8): [0.5] * n, ("plain", 2): [1.0] * n})
+    judged = finding.estimates[0]
+    assert (finding.verdict, judged.value, judged.low, judged.method) == ("undecided", -0.5, None, None)
+    assert judged.note == f"no interval: all {n} values are equal, and too few for 95% coverage of a median"
+    assert f"−50.0 points [{n} seeds, all equal]" in finding.reason
+
+
+def test_equal_but_for_rounding_is_equal(found: Any) -> None:
+    """.9 - .7, .8 - .6 and .4 - .2 differ in their last places; a t interval of that would decide any claim."""
+    deep, shallow = [0.9, 0.8, 0.4], [0.7, 0.6, 0.2]
+    assert len({a - b for a, b in zip(deep, shallow, strict=True)}) > 1
+    finding = found(difference(0.1), {("plain", 8): deep, ("plain", 2): shallow})
+    assert (finding.verdict, finding.estimates[0].low) == ("undecided", None)
 
 
 def test_missing_runs_leave_it_undecided(found: Any) -> None:
@@ -113,16 +133,79 @@ def test_missing_runs_leave_it_undecided(found: Any) -> None:
     assert finding.verdict == "undecided"
     assert "1 of 6 runs are missing" in finding.estimates[0].note
     assert "1 of 6 runs are missing" in finding.reason
+    values: Values = {("plain", 8): [0.5, 0.24, "failed"], ("plain", 2): [1.0, 0.75, 0.9]}
+    failed = found(difference(0.0, "at_most"), values)
+    assert (failed.verdict, failed.estimates[0].n) == ("undecided", 2)
     assert "6 次运行中有 1 次尚缺" in finding.reasons["zh"]
 
 
-def test_diverged_pairs_are_dropped_and_told(found: Any) -> None:
-    values: Values = {("plain", 8): ["diverged", 0.5, 0.49, 0.51], ("plain", 2): [1.0] * 4}
-    finding = found(difference(0.0, "at_most"), values)
-    assert (finding.verdict, finding.estimates[0].n) == ("supported", 3)
-    assert finding.estimates[0].note == "1 of 4 pairs left out (no value); 1 of 8 runs diverged"
-    all_gone = found(difference(0.0, "at_most"), {("plain", 8): ["diverged"] * 2, ("plain", 2): [1.0, 0.9]})
-    assert (all_gone.verdict, all_gone.estimates[0].value) == ("undecided", None)
+FELL, ROSE, SAME = [0.5, 0.49, 0.51], [1.5, 1.49, 1.51], [0.9, 1.0, 1.1]
+
+
+@pytest.mark.parametrize(
+    ("deep", "shallow", "expect", "says", "verdict"),
+    [
+        # Accuracy, deep minus shallow, against 0. A diverged deep run would have moved it down.
+        (["diverged", *FELL], None, "at_most", "for", "supported"),
+        (["diverged", *SAME], None, "at_most", "for", "undecided"),
+        (["diverged", *ROSE], None, "at_most", "for", "undecided"),  # not refuted by those that lived
+        (["diverged", *ROSE], None, "at_least", "against", "undecided"),  # not supported by those that lived
+        (["diverged", *SAME], None, "at_least", "against", "undecided"),
+        (["diverged", *FELL], None, "at_least", "against", "refuted"),
+        # A diverged shallow run would have moved it up.
+        ([0.5, *FELL], "diverged", "at_most", "against", "undecided"),
+        ([0.5, *ROSE], "diverged", "at_most", "against", "refuted"),
+        ([0.5, *ROSE], "diverged", "at_least", "for", "supported"),
+        ([0.5, *FELL], "diverged", "at_least", "for", "undecided"),
+        # Both: neither.
+        (["diverged", *FELL], "diverged", "at_most", None, "undecided"),
+        (["diverged", *ROSE], "diverged", "at_most", None, "undecided"),
+        (["diverged"] * 4, None, "at_most", "for", "undecided"),
+    ],
+)
+def test_survivors_never_overrule_what_diverged(
+    found: Any, deep: list[Any], shallow: str | None, expect: Expect, says: str | None, verdict: str
+) -> None:
+    values: Values = {("plain", 8): deep, ("plain", 2): [shallow or 1.0, 1.0, 1.01, 1.02]}
+    finding = found(difference(0.0, expect), values)
+    assert finding.verdict == verdict
+    for each in ("for", "against"):
+        told = f"divergence speaks {each} the claim"
+        assert (told in finding.estimates[0].note) == (told in finding.reason) == (says in (each, None))
+    k = deep.count("diverged") + (shallow is not None)
+    assert f"{k} of 8 runs diverged" in finding.reason
+    assert f"8 次运行中有 {k} 次发散" in finding.reasons["zh"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdict"),
+    [("train_loss", "undecided"), ("train_accuracy", "supported"), ("dh_factor_last", "undecided")],
+)
+def test_which_side_is_worse_is_the_metrics(found: Any, metric: str, verdict: str) -> None:
+    """`At most` is what a diverged loss violates and a diverged accuracy satisfies; a factor has no worse side."""
+    values: Values = {("plain", 8): ["diverged", *FELL], ("plain", 2): [1.0, 1.0, 1.01, 1.02]}
+    assert found(difference(0.0, "at_most", metric=metric), values, metric=metric).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("where", "verdict"),
+    [(("plain", 8), "undecided"), (("plain", 2), "supported"), (("res", 8), "supported"), (("res", 2), "undecided")],
+)
+def test_divergence_in_a_difference_in_differences(found: Any, where: tuple[str, int], verdict: str) -> None:
+    """(plain deep - plain shallow) - (res deep - res shallow), of accuracy, at least 0: the outer two against it."""
+    claim = DifferenceInDifferencesClaim(
+        name="c", text={"en": "x"}, part="main", metric="train_accuracy", kind="difference_in_differences",
+        first=(cell("plain", 8), cell("plain", 2)), second=(cell("res", 8), cell("res", 2)),
+        expect="at_least", than=0.0,
+    )  # fmt: skip
+    values: Values = {
+        ("plain", 8): [0.9, 0.9, 0.91, 0.92],
+        ("plain", 2): [0.5, 0.51, 0.5, 0.5],
+        ("res", 8): [0.5] * 4,
+        ("res", 2): [0.5] * 4,
+    }
+    assert found(claim, values).verdict == "supported"
+    assert found(claim, values | {where: ["diverged", *values[where][1:]]}).verdict == verdict
 
 
 def test_a_metric_that_was_not_measured_is_told(found: Any) -> None:

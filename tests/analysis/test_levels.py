@@ -35,30 +35,47 @@ def level(than: float, statistic: str, expect: Expect = "at_least", **more: Any)
 
 
 EVERY = [
-    ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], "supported", 6),
-    ([1.0, 1.0, 1.0], [1.0, 0.99, 1.0], "refuted", 6),
-    ([1.0, 1.0, 1.0], [1.0, None, 1.0], "undecided", 5),
-    ([1.0, 1.0, 1.0], [0.99, None, 1.0], "refuted", 5),
-    ([1.0, 1.0, 1.0], [1.0, "diverged", 1.0], "refuted", 6),
-    ([1.0, 1.0, 1.0], [1.0, "failed", 1.0], "undecided", 5),
-    ([None, None, None], [None, None, None], "undecided", 0),
+    ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], "supported", (1.0, 1.0, 1.0), 6),
+    ([1.0, 1.0, 1.0], [1.0, 0.99, 1.0], "refuted", (1.0, 0.0, 1.0), 6),
+    ([1.0, 1.0, 1.0], [1.0, None, 1.0], "undecided", (1.0, 1.0), 4),
+    ([1.0, 1.0, 1.0], [0.99, None, 1.0], "refuted", (0.0, 1.0), 4),
+    ([1.0, None, 1.0], [1.0, 0.99, 1.0], "refuted", (1.0, 0.0, 1.0), 5),  # a violation that was seen is known
+    ([1.0, 1.0, 1.0], [1.0, "diverged", 1.0], "refuted", (1.0, 0.0, 1.0), 6),
+    ([1.0, 1.0, 1.0], [1.0, "failed", 1.0], "undecided", (1.0, 1.0), 4),
+    ([None, None, None], [None, None, None], "undecided", (), None),
 ]
 
 
-@pytest.mark.parametrize(("shallow", "deep", "verdict", "n"), EVERY)
-def test_level_on_every_seed(found: Any, shallow: list[Any], deep: list[Any], verdict: str, n: int) -> None:
+@pytest.mark.parametrize(("shallow", "deep", "verdict", "seeds", "num_runs"), EVERY)
+def test_level_on_every_seed(
+    found: Any, shallow: list[Any], deep: list[Any], verdict: str, seeds: tuple[float, ...], num_runs: int | None
+) -> None:
     finding = found(level(1.0, "every_seed"), {("plain", 2): shallow, ("plain", 8): deep})
-    assert (finding.verdict, finding.estimates[0].n) == (verdict, n)
+    judged = finding.estimates[0]
+    assert (finding.verdict, judged.n, judged.values, judged.num_runs) == (verdict, len(seeds), seeds, num_runs)
+    assert judged.value == (pytest.approx(sum(seeds) / len(seeds)) if seeds else None)
+    assert ("seeds left out" in judged.note) == (len(seeds) < 3)
     assert len(finding.estimates) == 3  # the fraction, then one median a cell
 
 
-def test_every_seed_shows_the_fraction(found: Any) -> None:
-    finding = found(level(1.0, "every_seed"), {("plain", 2): [1.0] * 5, ("plain", 8): [1.0] * 4 + [0.5]})
+def test_every_seed_shows_the_fraction_of_seeds(found: Any) -> None:
+    """Cells of one seed share what the seed draws: 20 runs of 10 seeds are 10 trials, not 20."""
+    finding = found(level(1.0, "every_seed"), {("plain", 2): [1.0] * 10, ("plain", 8): [1.0] * 9 + [0.5]})
     judged = finding.estimates[0]
-    assert (judged.value, judged.method, judged.unit) == (0.9, "Clopper-Pearson", "fraction")
+    assert (judged.value, judged.n, judged.method, judged.unit) == (0.9, 10, "Clopper-Pearson", "fraction")
     assert (judged.low, judged.high) == pytest.approx((0.5550, 0.9975), abs=1e-4)
-    assert "9 of 10 runs [95% CI 55.5% to 99.7%]" in finding.reason
+    assert judged.note == "20 runs, together by seed"
+    assert "9 of 10 seeds (20 runs) [95% CI 55.5% to 99.7%]" in finding.reason
+    assert "10 个种子中的 9 个（20 次运行） [95% CI 55.5% 至 99.7%]" in finding.reasons["zh"]
     assert "every run at least 100.0%" in finding.reason
+
+
+def test_all_of_ten_seeds_is_no_more_than_ten_can_show(found: Any) -> None:
+    finding = found(level(1.0, "every_seed"), {("plain", 2): [1.0] * 10, ("plain", 8): [1.0] * 10})
+    assert finding.estimates[0].low == pytest.approx(0.025 ** (1 / 10))  # .6915; twenty trials would give .8316
+    assert "10 of 10 seeds (20 runs) [95% CI 69.2% to 100.0%]" in finding.reason
+    lone = found(level(1.0, "every_seed", cells=(cell("plain", 8),)), {("plain", 8): [1.0] * 10})
+    assert "10 of 10 seeds [95% CI" in lone.reason
 
 
 @pytest.mark.parametrize(
@@ -68,6 +85,8 @@ def test_every_seed_shows_the_fraction(found: Any) -> None:
         ("train_accuracy", "at_most", "undecided"),
         ("train_loss", "at_most", "refuted"),
         ("train_loss", "at_least", "undecided"),
+        ("dh_factor_last", "at_least", "undecided"),  # no worse side
+        ("dh_factor_last", "at_most", "undecided"),
     ],
 )
 def test_what_divergence_says_of_a_level(found: Any, metric: str, expect: Expect, verdict: str) -> None:
@@ -88,7 +107,9 @@ TEN = [0.40, 0.41, 0.45, 0.47, 0.48, 0.49, 0.50, 0.50, 0.52, 0.60]
         (TEN, 0.41, "at_least", "supported"),
         ([0.5] * 10, 0.5, "at_least", "supported"),
         ([0.5] * 10, 0.6, "at_least", "refuted"),
-        ([0.5, 0.5], 0.6, "at_least", "refuted"),
+        ([0.5, 0.5], 0.6, "at_least", "undecided"),  # few equal values are equal by chance
+        ([0.5] * 5, 0.5, "at_least", "undecided"),
+        ([0.5] * 6, 0.5, "at_least", "supported"),
         ([0.5], 0.4, "at_least", "undecided"),
         ([0.5, 0.6, 0.7], 0.4, "at_least", "undecided"),
         (["diverged"] * 10, 0.1, "at_least", "refuted"),
@@ -96,6 +117,9 @@ TEN = [0.40, 0.41, 0.45, 0.47, 0.48, 0.49, 0.50, 0.50, 0.52, 0.60]
         (["diverged"] * 2 + TEN[2:], 0.3, "at_least", "undecided"),
         (["diverged"] * 9 + [0.9], 0.3, "at_least", "refuted"),
         ([*TEN[:9], None], 0.55, "at_most", "undecided"),
+        ([*TEN[:9], "failed"], 0.55, "at_most", "undecided"),
+        ([*TEN[:9], "diverged"], 0.55, "at_most", "supported"),
+        ([*TEN[:9], "diverged"], 0.35, "at_most", "undecided"),  # it speaks for the claim: survivors cannot refute
     ],
 )
 def test_level_by_the_median(found: Any, deep: list[Any], than: float, expect: Expect, verdict: str) -> None:
@@ -121,8 +145,10 @@ def test_all_cells_must_hold(found: Any, shallow: list[float], verdict: str) -> 
         ([0.99, 0.98, 1.0, 1.01, 1.04, 1.0], "undecided"),
         ([1.1, 1.2, 1.1, 1.3, 1.04, 1.2], "refuted"),
         ([0.9, 0.8, 0.9, 0.7, 0.9, 0.95], "refuted"),
-        ([1.0, 1.0], "supported"),
-        ([1.2, 1.2], "refuted"),
+        ([1.0] * 6, "supported"),
+        ([1.2] * 6, "refuted"),
+        ([1.0, 1.0], "undecided"),
+        ([1.2, 1.2], "undecided"),
         ([0.99, 1.0, 1.01], "undecided"),
         ([1.0], "undecided"),
     ],

@@ -21,11 +21,16 @@ class Estimate(Frozen):
         low: lower end of the interval; None where there is no interval (see `note`).
         high: upper end.
         n: number of seeds (or pairs) behind it.
+        num_runs: number of runs behind it, where a seed has several; else None.
         unit: unit of value, low and high; empty for a pure number.
-        method: how the interval was made: `paired t`, `t`, `order statistics`, `Clopper-Pearson`.
+        method: how the interval was made: `paired t`, `t`, `order statistics`, `Clopper-Pearson` (a fraction of
+            seeds); or `closed form`. A mean or difference whose values are all equal has `order statistics`: its
+            interval is that of the median.
         level: coverage of the interval; above .95 where it is adjusted for several confirmatory claims.
-        values: the single values by seed, ascending by seed, so that a reader can see the spread.
-        note: why there is no interval, or what else must be known.
+        values: the single values by seed, ascending by seed, so that a reader can see the spread; of a fraction,
+            1 for a seed that satisfies and 0 for one that does not.
+        note: why there is no interval, or what else must be known, in English; made of phrases from
+            `notes.NOTES`, and said in other languages by `notes.spoken_note`.
     """
 
     name: str
@@ -33,6 +38,7 @@ class Estimate(Frozen):
     low: float | None = None
     high: float | None = None
     n: int
+    num_runs: int | None = None
     unit: str = ""
     method: str | None = None
     level: float = 0.95

@@ -7,8 +7,10 @@ from typing import Any
 
 from depthscope.analysis.finding import FINDINGS_SCHEMA, Finding
 from depthscope.analysis.headline import headline as headline
-from depthscope.analysis.judging import NO_CLOSED_FORM, Judgement, judge_claim
+from depthscope.analysis.judging import judge_claim
+from depthscope.analysis.notes import note
 from depthscope.analysis.table import Results
+from depthscope.analysis.verdicts import Judgement
 from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, spoken, with_spread
 from depthscope.study.claims import Claim, TheoryClaim, confirmatory_at, judged_at
 
@@ -87,8 +89,8 @@ def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:
     found = between.join(
         f"{spoken(estimate.name, lang)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
     )
-    notes = judgement.census.notes(lang)
-    if any(estimate.note == NO_CLOSED_FORM for estimate in judgement.estimates):
+    notes = [*judgement.census.notes(lang), *(note(each, lang) for each in judgement.said)]
+    if any(estimate.note == note("no_closed_form") for estimate in judgement.estimates):
         notes.append("theory has no closed form for such a run" if english else "理论对此没有闭式解")
     verdict = VERDICTS[lang][judgement.verdict]
     if english:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from depthscope.analysis import samples
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
+from depthscope.analysis.notes import ABSENT, phrases_of
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
 from depthscope.analysis.wording import VERDICTS, Lang, quantity, scale_of, spread, with_spread
@@ -18,6 +19,10 @@ METRICS = ("train_accuracy", "train_loss", "train_accuracy_running", "train_loss
 """The metrics that a headline may speak of, the first that was measured."""
 MAX_ARMS = 3
 """Arms that a headline speaks of: those of the confirmatory claim first."""
+
+_NO_INTERVAL: dict[Lang, str] = {"en": "with too few seeds to tell chance by", "zh": "种子太少，无从判断是否偶然"}
+# Of an arm that also diverged "may be no change" would be said of the seeds that it did not destroy.
+_SURVIVORS: dict[Lang, str] = {"en": "which decides nothing", "zh": "不足以下结论"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,41 +142,53 @@ def _phrase(each: DepthChange, lang: Lang, *, full: bool, depths: bool) -> str:
     if depths:
         low, high = each.shallow.axes["depth"], each.deep.axes["depth"]
         name += f" (from {low} to {high} layers)" if english else f"（{low} 层到 {high} 层）"
-    subject = f"{name}{_object(each, lang)}" if full and not english else name
-    diverged = sum(samples.status(row) == "diverged" for row in each.deep.rows)
-    total = len(each.deep.rows)
+    diverged = _diverged(each, lang)
+    census = samples.census([each.shallow, each.deep], each.metric)
+    absent = replace(census, diverged=0).notes(lang)  # what diverged is told first, before any number
+    behind = (f" ({', '.join(absent)})" if english else f"（{'，'.join(absent)}）") if absent else ""
     if change.value is None:
         if diverged:
-            return (
-                f"{name} diverged in {diverged} of {total} deep runs"
-                if english
-                else f"{name}的 {total} 次深层运行中有 {diverged} 次发散"
-            )
+            return f"{name} {diverged}{behind}" if english else f"{name}的 {diverged}{behind}"
         return f"{name} has no pair of results yet" if english else f"{name}尚无成对的结果"
-    text = _moved(each, change, change.value, subject, lang, full=full)
-    absent = samples.census([each.shallow, each.deep], each.metric).notes(lang)
-    if not absent:
+    subject = name
+    if diverged:
+        subject = "that network" if english else "该网络"
+    if full and not english:
+        subject += _object(each, lang)
+    text = _moved(each, change, change.value, subject, lang, full=full, survivors=bool(diverged)) + behind
+    if not diverged:
         return text
-    return f"{text} ({', '.join(absent)})" if english else f"{text}（{'，'.join(absent)}）"
+    if english:
+        return f"{name} {diverged}, and on the {change.n} {'seed' if change.n == 1 else 'seeds'} left {text}"
+    return f"{name}的 {diverged}，在其余 {change.n} 个种子上，{text}"
 
 
-def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang: Lang, *, full: bool) -> str:
-    english, accuracy = lang == "en", change.unit == "accuracy"
-    known = (change.low is not None and change.high is not None) or has_no_spread(change)
-    low, high = (change.low, change.high) if change.low is not None else (value, value)
-    assert high is not None
-    assert low is not None
+def _diverged(each: DepthChange, lang: Lang) -> str:
+    """How many runs diverged, as a verb with its object; empty where none did."""
+    sides = ((each.deep, "deep", "深层"), (each.shallow, "shallow", "浅层"))
+    counts = [(sum(samples.status(row) == "diverged" for row in side.rows), len(side.rows)) for side, _, _ in sides]
+    if lang == "en":
+        told = [f"{k} of {n} {word} runs" for (k, n), (_, word, _) in zip(counts, sides, strict=True) if k]
+        return f"diverged in {' and '.join(told)}" if told else ""
+    told = [f"{n} 次{word}运行中有 {k} 次发散" for (k, n), (_, _, word) in zip(counts, sides, strict=True) if k]
+    return "、".join(told)
+
+
+def _moved(
+    each: DepthChange, change: Estimate, value: float, subject: str, lang: Lang, *, full: bool, survivors: bool
+) -> str:
+    english, accuracy, low, high = lang == "en", change.unit == "accuracy", change.low, change.high
     scale = scale_of(change)
     shown = quantity(abs(value), change.unit, lang, change=True, scale=scale)
     of_what = _object(each, lang) if full and english else ""
     what = "accuracy" if accuracy else "loss"
-    if known and has_no_spread(change) and value == 0:
+    if has_no_spread(change) and value == 0:
         behind = spread(change, lang)
         if english:
             where = of_what.removeprefix(" of accuracy")
             return f"the {what} of {subject}{where} stayed exactly the same {behind}"
         return f"{subject}{'' if full else '的准确率' if accuracy else '的损失'}完全没有变化 {behind}"
-    if known and (low > 0 or high < 0):
+    if low is not None and high is not None and (low > 0 or high < 0):
         behind = spread(change, lang, flip=value < 0)
         if english:
             verb = ("gained" if value > 0 else "lost") if accuracy else ("rose by" if value > 0 else "fell by")
@@ -185,10 +202,12 @@ def _moved(each: DepthChange, change: Estimate, value: float, subject: str, lang
     behind = spread(change, lang)
     signed = quantity(value, change.unit, lang, change=True, signed=True, scale=scale)
     if english:
-        doubt = "which may be no change" if known else "with nothing to tell chance by"
+        doubt = "which may be no change" if low is not None else _NO_INTERVAL[lang]
+        doubt = _SURVIVORS[lang] if survivors else doubt
         thing = subject if accuracy else f"the loss of {subject}"
         return f"{thing} changed by {signed}{of_what} {behind}, {doubt}"
-    doubt = "不能排除没有变化" if known else "无从判断是否偶然"
+    doubt = "不能排除没有变化" if low is not None else _NO_INTERVAL[lang]
+    doubt = _SURVIVORS[lang] if survivors else doubt
     return f"{subject}{'' if full or accuracy else '的损失'}变化了 {signed} {behind}，{doubt}"
 
 
@@ -237,6 +256,9 @@ def _verdict(finding: Finding, claim: Claim, lang: Lang) -> str:
     change = isinstance(claim, DifferenceClaim | DifferenceInDifferencesClaim)
     behind = with_spread(finding.estimates[0], lang, change=change)
     verdict = VERDICTS[lang][finding.verdict]
+    absent = phrases_of(finding.estimates[0].note, ABSENT, lang)
+    if absent:
+        behind += f" ({', '.join(absent)})" if lang == "en" else f"（{'，'.join(absent)}）"
     if lang == "en":
         what = {"difference": "difference ", "difference_in_differences": "difference in differences "}
         return f"The confirmatory claim “{text}” is {verdict}: {what.get(claim.kind, '')}{behind}"

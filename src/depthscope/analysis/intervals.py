@@ -2,6 +2,11 @@
 
 Each function returns an `Estimate`. A missing value (None) is left out and counted in the note; where
 there can be no interval, the note says why and the values are there to be shown.
+
+**Values that are all equal** have no spread to make a t interval of; a width of 0 would be a
+pretence, for few draws of a discrete figure (an accuracy of N examples) are often equal by chance. What
+they do have is the interval of their median between order statistics, which holds for any
+distribution, discrete ones too: from 6 values on at 95%, it is that one value. Under that: none.
 """
 
 from __future__ import annotations
@@ -12,11 +17,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from depthscope.analysis.finding import Estimate
+from depthscope.analysis.notes import joined, note
 
-NO_SPREAD = "no interval: all {n} values are equal"
-ONE_VALUE = "no interval: a single value"
-NO_VALUE = "no value"
-ONE_PAIR = "no interval: a single pair"
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""Differences of equal decimals (.9 - .7 and .8 - .6) come apart by a few units in the last place of
+what was subtracted. Under this part of it they are equal; a t interval of rounding would decide anything."""
 
 
 def t_interval(
@@ -28,6 +33,8 @@ def t_interval(
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """Mean of independent values with Student's t interval, mean +- t_{n-1} s / sqrt(n).
+
+    Where all values are equal, the interval is that of their median (method `order statistics`), or none.
 
     Args:
         values: one a seed; None where a run gave none.
@@ -42,8 +49,9 @@ def t_interval(
     (2.0, -0.4841, 4.4841)
     """
     kept = [float(value) for value in values if value is not None]
-    notes = _left_out(len(values) - len(kept), len(values), "values")
-    found = _t(kept, notes, level=level, name=name, unit=unit, method="t", single=ONE_VALUE)
+    notes = _left_out(len(values) - len(kept), len(values), "values_left_out")
+    size = max(map(abs, kept), default=0.0)
+    found = _t(kept, notes, size=size, level=level, name=name, unit=unit, paired=False)
     if found.low is None or found.high is None:
         return found
     return found.model_copy(update={"low": max(found.low, bounds[0]), "high": min(found.high, bounds[1])})
@@ -67,7 +75,8 @@ def paired_t_interval(
     """Mean of a - b over the seeds that have both, with the t interval of the differences.
 
     Two arms share a seed's initial tensors, data and batch order, so that what a seed adds to both
-    cancels in their difference.
+    cancels in their difference. Where all differences are equal, the interval is that of the median
+    difference (method `order statistics`), or none.
 
     Args:
         a_by_seed: seed -> value; None, or no entry, where there is none.
@@ -80,13 +89,14 @@ def paired_t_interval(
     (1.0, 2.0, 3.0)
     """
     seeds = sorted({*a_by_seed, *b_by_seed})
-    differences = []
+    differences, size = [], 0.0
     for seed in seeds:
         a, b = a_by_seed.get(seed), b_by_seed.get(seed)
         if a is not None and b is not None:
             differences.append(float(a) - float(b))
-    notes = _left_out(len(seeds) - len(differences), len(seeds), "pairs")
-    return _t(differences, notes, level=level, name=name, unit=unit, method="paired t", single=ONE_PAIR)
+            size = max(size, abs(a), abs(b))
+    notes = _left_out(len(seeds) - len(differences), len(seeds), "pairs_left_out")
+    return _t(differences, notes, size=size, level=level, name=name, unit=unit, paired=True)
 
 
 def median_interval(
@@ -112,53 +122,51 @@ def median_interval(
     """
     kept = sorted(float(value) for value in values if value is not None)
     n = len(kept)
-    notes = _left_out(len(values) - n, len(values), "values")
+    notes = _left_out(len(values) - n, len(values), "values_left_out")
 
     def finite(value: float | None, what: str) -> float | None:
         if value is None or np.isfinite(value):
             return value
-        notes.append(f"the {what} lies among runs without a finite value")
+        notes.append(note(what))
         return None
 
-    middle, bounds, method = None, None, None
+    middle, bounds = None, median_ends(kept, level)
     if n == 0:
-        notes.insert(0, NO_VALUE)
+        notes.insert(0, note("no_value"))
     else:
         below, above = kept[(n - 1) // 2], kept[n // 2]
         middle = below if below == above else (below + above) / 2  # inf - inf has no mean
-        bounds = median_ends(kept, level)
+        equal = below == above == kept[0] == kept[-1] and math.isfinite(below)
         if n == 1:
-            notes.insert(0, ONE_VALUE)
-        elif kept[0] == kept[-1]:
-            notes.insert(0, NO_SPREAD.format(n=n))
-            bounds = None
+            notes.insert(0, note("one_value"))
+        elif equal:
+            notes.insert(0, _equal(n, level, "equal_values"))
         elif bounds is None:
-            notes.insert(0, f"no interval: {n} values cannot give {100 * level:g}% coverage of a median")
-        else:
-            method = "order statistics"
+            notes.insert(0, note("few", n=n, level=100 * level))
     low, high = bounds or (None, None)
     return Estimate(
         name=name,
-        value=finite(middle, "median"),
-        low=finite(low, "lower end"),
-        high=finite(high, "upper end"),
+        value=finite(middle, "median_infinite"),
+        low=finite(low, "low_infinite"),
+        high=finite(high, "high_infinite"),
         n=n,
         unit=unit,
         level=level,
-        method=method,
+        method=None if bounds is None else "order statistics",
         values=tuple(float(value) for value in values if value is not None and np.isfinite(value)),
-        note=_joined(notes),
+        note=joined(notes),
     )
 
 
 def median_ends(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
     """The two order statistics of `median_interval`, which may be infinite; None where there is no interval.
 
-    Two or more values that are all equal count as an interval of no width: they decide a claim.
+    That values are equal gives them no interval which their number does not.
+
+    >>> median_ends([0.5] * 5), median_ends([0.5] * 6)
+    (None, (0.5, 0.5))
     """
     kept = sorted(values)
-    if len(kept) > 1 and kept[0] == kept[-1]:
-        return kept[0], kept[-1]
     rank = order_rank(len(kept), level)
     return None if rank is None else (kept[rank - 1], kept[len(kept) - rank])
 
@@ -194,7 +202,7 @@ def proportion_interval(
     if not 0 <= k <= n:
         raise ValueError(f"k: wanted an integer from 0 to {n}, got {k}.")
     if n == 0:
-        return Estimate(name=name, value=None, n=0, unit=unit, level=level, note=NO_VALUE)
+        return Estimate(name=name, value=None, n=0, unit=unit, level=level, note=note("no_value"))
     from scipy.stats import beta
 
     tail = (1.0 - level) / 2.0
@@ -209,24 +217,29 @@ def has_no_spread(estimate: Estimate) -> bool:
 
 
 def _t(
-    kept: list[float], notes: list[str], *, level: float, name: str, unit: str, method: str, single: str
+    kept: list[float], notes: list[str], *, size: float, level: float, name: str, unit: str, paired: bool
 ) -> Estimate:
+    """`size` is the largest number that the values were made from: the scale of their rounding."""
     from scipy.stats import t
 
     n = len(kept)
-    low = high = None
+    low = high = method = None
+    if n and max(kept) - min(kept) <= _ROUNDING * size:
+        kept = [kept[0]] * n
     # The first value plus the mean of what lies above it: equal values have exactly their own mean.
     value = kept[0] + float(np.mean(np.array(kept) - kept[0])) if kept else None
     if n == 0:
-        notes.insert(0, NO_VALUE)
+        notes.insert(0, note("no_value"))
     elif n == 1:
-        notes.insert(0, single)
+        notes.insert(0, note("one_pair" if paired else "one_value"))
     elif len(set(kept)) == 1:
-        notes.insert(0, NO_SPREAD.format(n=n))
+        notes.insert(0, _equal(n, level, "equal_pairs" if paired else "equal_values"))
+        if order_rank(n, level) is not None:
+            low, high, method = value, value, "order statistics"
     else:
         assert value is not None
         half = float(t.ppf(0.5 + level / 2.0, n - 1)) * float(np.std(kept, ddof=1)) / float(np.sqrt(n))
-        low, high = value - half, value + half
+        low, high, method = value - half, value + half, "paired t" if paired else "t"
     return Estimate(
         name=name,
         value=value,
@@ -235,15 +248,16 @@ def _t(
         n=n,
         unit=unit,
         level=level,
-        method=None if low is None else method,
+        method=method,
         values=tuple(kept),
-        note=_joined(notes),
+        note=joined(notes),
     )
 
 
-def _left_out(count: int, total: int, what: str) -> list[str]:
-    return [f"{count} of {total} {what} left out (no value)"] if count else []
+def _equal(n: int, level: float, key: str) -> str:
+    """What to say of n equal values: that they have the median's interval, or that they are too few for it."""
+    return note("equal_few", n=n, level=100 * level) if order_rank(n, level) is None else note(key, n=n)
 
 
-def _joined(notes: list[str]) -> str | None:
-    return "; ".join(notes) or None
+def _left_out(count: int, total: int, key: str) -> list[str]:
+    return [note(key, k=count, n=total)] if count else []

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from depthscope.analysis.notes import ABSENT, Lang, note
 from depthscope.analysis.table import ResultRow, Results
-from depthscope.analysis.wording import Lang
 from depthscope.study.claims import Select
 
 
@@ -42,7 +42,7 @@ class Census:
     Attributes:
         total: runs that the claim asks for.
         missing: not done yet.
-        diverged: ended with a loss that is not finite.
+        diverged: ended with a loss that is not finite, or above the bound (1000 ln K nats for K classes).
         failed: ended by an error.
         unmeasured: completed, and without the metric.
     """
@@ -53,19 +53,15 @@ class Census:
     failed: int
     unmeasured: int
 
+    @property
+    def silent(self) -> int:
+        """Runs that say nothing at all of the metric: missing, failed or unmeasured."""
+        return self.missing + self.failed + self.unmeasured
+
     def notes(self, lang: Lang) -> list[str]:
         """One phrase for each kind of absent value."""
-        kinds = (
-            (self.missing, "{k} of {n} runs are missing", "{n} 次运行中有 {k} 次尚缺"),
-            (self.diverged, "{k} of {n} runs diverged", "{n} 次运行中有 {k} 次发散"),
-            (self.failed, "{k} of {n} runs failed", "{n} 次运行中有 {k} 次出错"),
-            (self.unmeasured, "{k} of {n} runs lack the metric", "{n} 次运行中有 {k} 次没有该指标"),
-        )
-        return [
-            (english if lang == "en" else chinese).format(k=count, n=self.total)
-            for count, english, chinese in kinds
-            if count
-        ]
+        counts = {key: getattr(self, key) for key in ABSENT}
+        return [note(key, lang, k=count, n=self.total) for key, count in counts.items() if count]
 
 
 def samples(results: Results, part: str, select: Select) -> tuple[Sample, ...]:

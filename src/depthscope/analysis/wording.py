@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+import re
 
 from depthscope.analysis.finding import Estimate, Verdict
 from depthscope.analysis.intervals import has_no_spread
-
-Lang = Literal["en", "zh"]
-LANGS: tuple[Lang, ...] = ("en", "zh")
+from depthscope.analysis.notes import LANGS as LANGS
+from depthscope.analysis.notes import Lang as Lang
+from depthscope.analysis.notes import spoken_method as spoken_method
+from depthscope.analysis.notes import spoken_note as spoken_note
 
 VERDICTS: dict[Lang, dict[Verdict, str]] = {
     "en": {"supported": "supported", "refuted": "refuted", "undecided": "undecided"},
@@ -29,6 +30,7 @@ METRIC_NAMES: dict[Lang, dict[str, str]] = {
         "dh_factor_first": "factor of |dL/dh| a layer, untrained",
         "dh_factor_last": "factor of |dL/dh| a layer, trained",
         "dh_factor_change": "change by training of the factor of |dL/dh| a layer",
+        "dw_factor_first": "factor of |dW| a layer, untrained",
         "gradcheck_complex_median": "gradient check, complex step",
         "gradcheck_central_median": "gradient check, central difference",
         "gradcheck_five_point_median": "gradient check, five points",
@@ -45,6 +47,7 @@ METRIC_NAMES: dict[Lang, dict[str, str]] = {
         "dh_factor_first": "未训练时 |dL/dh| 的逐层因子",
         "dh_factor_last": "训练后 |dL/dh| 的逐层因子",
         "dh_factor_change": "训练前后 |dL/dh| 逐层因子之比",
+        "dw_factor_first": "每层 |dW| 的倍数（未训练）",
         "gradcheck_complex_median": "梯度检验（复步法）",
         "gradcheck_central_median": "梯度检验（中心差分）",
         "gradcheck_five_point_median": "梯度检验（五点差分）",
@@ -53,11 +56,12 @@ METRIC_NAMES: dict[Lang, dict[str, str]] = {
 """The keys of a run's summary as a reader says them."""
 
 _CHINESE = (
-    ("fraction of runs that satisfy the claim", "满足论断的运行"),
+    ("fraction of seeds that satisfy the claim", "满足论断的种子"),
     ("measured / expected, ", "实测与理论之比，"),
     ("measured, ", "实测，"),
     ("expected, ", "理论值，"),
     ("median of ", "中位数，"),
+    ("deep minus shallow", "深层减浅层"),
     (" minus ", " 减 "),
     ("depth ", "深度 "),
 )
@@ -77,6 +81,7 @@ def spoken(name: str, lang: Lang) -> str:
         return f"{metric}{colon}{rest}"
     for english, chinese in _CHINESE:
         rest = rest.replace(english, chinese)
+    rest = re.sub(r"mean of (\d+) cells", r"\1 个单元的平均", rest)
     rest = rest.replace(", ", "，")
     return f"{metric}（{rest}）" if rest else metric
 
@@ -141,13 +146,16 @@ def spread(estimate: Estimate, lang: Lang, *, flip: bool = False) -> str:
     '[95% CI 1.00 to 3.00, 3 seeds]'
     """
     seeds = _seeds(estimate.n, lang)
+    equal = has_no_spread(estimate)
     if estimate.low is not None and estimate.high is not None:
         ends = (-estimate.high, -estimate.low) if flip else (estimate.low, estimate.high)
         low, high = (_number(end, estimate.unit, scale=scale_of(estimate)) for end in ends)
         if lang == "en":
-            return f"[{_confidence(estimate)} {low} to {high}, {seeds}]"
-        return f"[{_confidence(estimate)} {low} 至 {high}，{seeds}]"
-    if has_no_spread(estimate):
+            confidence = _confidence(estimate) + (" of the median" if equal else "")
+            return f"[{confidence} {low} to {high}, {seeds}{', all equal' if equal else ''}]"
+        confidence = ("中位数的 " if equal else "") + _confidence(estimate)
+        return f"[{confidence} {low} 至 {high}，{seeds}{'，数值全部相同' if equal else ''}]"
+    if equal:
         return f"[{seeds}, all equal]" if lang == "en" else f"[{seeds}，数值全部相同]"
     return f"[{seeds}, no interval]" if lang == "en" else f"[{seeds}，无区间]"
 
@@ -163,10 +171,17 @@ def with_spread(estimate: Estimate, lang: Lang, *, change: bool = False) -> str:
 
 
 def counted(estimate: Estimate, lang: Lang) -> str:
-    """A fraction of runs as k of n, with its interval."""
+    """A fraction of seeds as k of n, with its interval.
+
+    >>> counted(Estimate(name="x", value=1.0, n=10, num_runs=160, low=0.692, high=1.0), "en")
+    '10 of 10 seeds (160 runs) [95% CI 69.2% to 100.0%]'
+    """
     assert estimate.value is not None
-    k = round(estimate.value * estimate.n)
-    text = f"{k} of {estimate.n} runs" if lang == "en" else f"{estimate.n} 次运行中的 {k} 次"
+    k, runs = round(estimate.value * estimate.n), estimate.num_runs
+    if lang == "en":
+        text = f"{k} of {_seeds(estimate.n, lang)}" + (f" ({runs} runs)" if runs else "")
+    else:
+        text = f"{estimate.n} 个种子中的 {k} 个" + (f"（{runs} 次运行）" if runs else "")
     if estimate.low is None or estimate.high is None:
         return text
     low, high = _number(estimate.low, "accuracy"), _number(estimate.high, "accuracy")
