@@ -74,13 +74,13 @@ def test_the_command_on_the_page_repeats_the_study(spiral: Path, tmp_path: Path)
     from depthscope.api.reports import command
     from depthscope.study.toml import dump, load
 
-    assert command(depthscope.results(spiral)) == "depthscope run spiral --size smoke --out results/spiral"
+    assert command(depthscope.results(spiral)) == "depthscope run spiral --size smoke --out results/spiral-smoke"
     fewer = depthscope.run("spiral", size="smoke", seeds=[0, 1], out=tmp_path / "fewer", workers=1)
-    assert command(fewer.results) == "depthscope run spiral --size smoke --seeds 0,1, --out results/spiral"
+    assert command(fewer.results) == "depthscope run spiral --size smoke --seeds 0,1, --out results/spiral-smoke"
     study = load("spiral", "smoke").model_copy(update={"claims": ()})
     (tmp_path / "mine.toml").write_text(dump(study))
     changed = depthscope.run(tmp_path / "mine.toml", seeds=1, out=tmp_path / "changed", workers=1)
-    assert command(changed.results) == "depthscope run study.toml --out results/spiral"
+    assert command(changed.results) == "depthscope run study.toml --out results/spiral-smoke"
 
 
 def test_records_keep_the_claims_of_their_time(spiral: Path) -> None:
@@ -92,6 +92,41 @@ def test_records_keep_the_claims_of_their_time(spiral: Path) -> None:
 def test_bad_seeds_are_one_clear_error(seeds: int | list[int]) -> None:
     with pytest.raises(UserError, match="seeds: wanted"):
         depthscope.plan("spiral", seeds=seeds)
+
+
+def test_runs_of_an_earlier_form_of_the_study_are_told(spiral: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "copy"
+    shutil.copytree(spiral, folder)
+    notes: list[str] = []
+    depthscope.run(
+        "spiral", size="smoke", seeds=1, out=folder, workers=1, watcher=depthscope.Watcher(on_note=notes.append)
+    )
+    before = len(depthscope.plan("spiral", size="smoke").runs)
+    after = len(depthscope.plan("spiral", size="smoke", seeds=1).runs)
+    assert any(f"holds {before - after} runs of an earlier form" in note for note in notes)
+    assert any(f"All {after} runs are done already" in note for note in notes)
+
+
+def test_an_unknown_source_or_language_is_told_before_anything_runs(tmp_path: Path) -> None:
+    from depthscope.study.toml import dump, load
+
+    path = tmp_path / "mine.toml"
+    path.write_text(dump(load("spiral", "smoke").model_copy(update={"sources": ("he2016",)})))
+    with pytest.raises(UserError, match="he2016resnet"):
+        depthscope.run(path, out=tmp_path / "out")
+    with pytest.raises(UserError, match="unknown language"):
+        depthscope.run("spiral", size="smoke", out=tmp_path / "out", lang="de")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_default_folder_names_the_size_where_it_is_not_the_quick_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = depthscope.run("spiral", size="smoke", seeds=1, workers=1)
+    assert report.folder == Path("results/spiral-smoke")
 
 
 def test_status_counts_what_is_there(spiral: Path) -> None:

@@ -16,7 +16,7 @@ from depthscope.analysis.headline import headline
 from depthscope.analysis.table import Results
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.files import write_bytes, write_json
-from depthscope.record.folder import read_study
+from depthscope.record.folder import default_folder, read_study
 from depthscope.record.reader import read_records, read_table
 from depthscope.study.expand import expand
 from depthscope.study.study import with_seeds
@@ -78,7 +78,7 @@ def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) 
     Raises:
         UserError: the folder holds no study, or cannot be written.
     """
-    chosen = _lang(lang)
+    chosen = check_lang(lang)
     at = Path(folder)
     found = results(at)
     # Drawing is loaded here: a study that is only planned or watched needs no altair.
@@ -103,7 +103,7 @@ def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) 
 def command(found: Results) -> str:
     """The command that repeats a study: by name where it is a bundled one, else from the folder's study.toml."""
     study = found.study
-    out = f"--out results/{study.name}"
+    out = f"--out {default_folder(study).as_posix()}"
     if study.name in bundled():
         size = f" --size {study.size}" if study.size else ""
         original = load(study.name, study.size or None)
@@ -126,7 +126,12 @@ def _provenance(found: Results) -> dict[str, Any]:
     return {"command": command(found), "study_digest": found.study.digest, **seen}
 
 
-def _lang(lang: str) -> Lang:
+def check_lang(lang: str) -> Lang:
+    """The language, if the page has it.
+
+    Raises:
+        UserError: it has not.
+    """
     for known in LANGS:
         if lang == known:
             return known

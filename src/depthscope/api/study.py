@@ -13,7 +13,7 @@ from depthscope.core.errors import MissingDependencyError, UserError, shown
 from depthscope.execute.driver import drive, remaining
 from depthscope.execute.executors import available_cores
 from depthscope.record.events import Event
-from depthscope.record.folder import check_folder, read_study, write_study
+from depthscope.record.folder import check_folder, default_folder, read_study, recorded_runs, write_study
 from depthscope.record.reader import Damage
 from depthscope.study.expand import Plan, expand
 from depthscope.study.study import StudySpec, with_seeds
@@ -126,7 +126,7 @@ def costs(planned: Plan) -> dict[str, Cost] | None:
 def run(
     study: str | Path,
     *,
-    out: str | Path,
+    out: str | Path | None = None,
     size: str | None = None,
     seeds: int | Sequence[int] | None = None,
     data: str | Path | None = None,
@@ -142,7 +142,7 @@ def run(
 
     Args:
         study: a bundled name, or the path of a TOML file.
-        out: the study's folder; made where it does not exist.
+        out: the study's folder; made where it does not exist. None takes `default_folder`.
         size: see `plan`.
         seeds: see `plan`.
         data: folder that holds the real data; None looks at DEPTHSCOPE_DATA, then at the cache, then downloads.
@@ -159,11 +159,14 @@ def run(
         UserError: bad input; nothing has been written.
         KeyboardInterrupt: interrupted; what is recorded stays, and the same call continues.
     """
-    from depthscope.api.reports import make_report
+    from depthscope.api.reports import check_lang, make_report
+    from depthscope.report.citations import bibtex
 
     watcher = watcher or Watcher()
-    folder = Path(out)
     planned = plan(study, size=size, seeds=seeds)
+    folder = Path(out) if out is not None else default_folder(planned.study)
+    check_lang(lang)
+    bibtex(planned.study.sources)  # an unknown source is told now, and not when all the runs are done
     check_folder(folder, planned.study)
     if workers is not None and workers < 1:
         raise UserError(f"workers: wanted 1 or more, got {workers}.")
@@ -171,6 +174,12 @@ def run(
     chosen = choose_device(device) if needs_torch or device not in ("auto", "cpu") else "cpu"
     root = Path(data) if data is not None else None
     left, _, damaged = remaining(planned, folder)
+    strangers = set(recorded_runs(folder)) - set(planned.runs)
+    if strangers:
+        watcher.on_note(
+            f"{folder} holds {len(strangers)} runs of an earlier form of this study (other fields, or more seeds). "
+            "They stay there, and are not shown."
+        )
     for damage in damaged:
         watcher.on_note(f"run {damage.run_id}: {damage.reason}; it is done again.")
     warning = check_precision(planned.runs.values(), chosen)
@@ -178,6 +187,8 @@ def run(
         watcher.on_note(warning)
     if left:
         check_runs([task.specs[0] for task in left], root, watcher.on_download)
+    else:
+        watcher.on_note(f"All {len(planned.runs)} runs are done already; they are judged and shown again.")
     write_study(folder, planned.study)
     if left:
         number = workers or (available_cores() if chosen == "cpu" else 1)

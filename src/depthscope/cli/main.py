@@ -51,7 +51,9 @@ Language = Annotated[Lang, typer.Option(help="Language of the page.")]
 @app.command()
 def run(
     study: Study,
-    out: Annotated[Path | None, typer.Option(help="Folder of the results; results/STUDY by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results; results/STUDY (or STUDY-SIZE) by default.")
+    ] = None,
     size: Size = None,
     seeds: Seeds = None,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the real data (or set DEPTHSCOPE_DATA).")] = None,
@@ -65,11 +67,10 @@ def run(
     from depthscope import api
     from depthscope.cli import view
 
-    folder = out if out is not None else Path("results") / Path(study).stem
     with view.progress(quiet=as_json) as watcher:
         report = api.run(
             study,
-            out=folder,
+            out=out,
             size=size,
             seeds=_seeds(seeds),
             data=data,

@@ -122,21 +122,16 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     console = _console()
     title = found.results.study.title
     table = Table(title=title.get("en" if lang == "en" else "zh", next(iter(title.values()))), title_justify="left")
-    for column in ("", "claim", "measured", "interval", "asked", "n"):
-        table.add_column(column, overflow="fold", justify="right" if column in ("measured", "asked", "n") else "left")
+    for column in ("", "claim", "what was found"):
+        table.add_column(column, overflow="fold")
     for finding in found.findings:
         mark, colour = _MARKS[finding.verdict]
-        first = finding.estimates[0] if finding.estimates else None
-        sign = {"at_least": "≥ ", "at_most": "≤ ", "within": "1 ± "}[finding.expect]
         words = finding.text.get(lang) or next(iter(finding.text.values()))
         star = " (confirmatory)" if finding.confirmatory else ""
         table.add_row(
             Text(f"{mark} {finding.verdict}", style=colour),
             Text(words + star),
-            _measured(first),
-            f"{_number(first.low)} to {_number(first.high)}" if first and first.low is not None else "none",
-            sign + _number(finding.margin),
-            str(first.n if first else 0),
+            Text(finding.reasons.get(lang, finding.reason)),
         )
     console.print(table)
     console.print(Text(found.headline))
@@ -152,20 +147,6 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     if unfinished:
         console.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")
     console.print(Text(f"page: {found.page}"), soft_wrap=True)
-
-
-def _measured(estimate: Any) -> str:
-    if estimate is None or estimate.value is None:
-        return "–"
-    if estimate.method == "Clopper-Pearson":  # of all runs, how many satisfy the claim
-        return f"{round(estimate.value * estimate.n)} of {estimate.n} runs"
-    return _number(estimate.value)
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.1e}" if value != 0 and abs(value) < 1e-3 else f"{value:.3f}"
 
 
 def plan(planned: Any, costs: Mapping[str, Any] | None, *, as_json: bool) -> None:
@@ -201,6 +182,9 @@ def plan(planned: Any, costs: Mapping[str, Any] | None, *, as_json: bool) -> Non
             f"{flops:.2e}" if flops else "–",
         )
     console.print(table)
+    total = sum(len(row["run_ids"]) * (row["train_flops_per_run"] or 0.0) for row in rows.values())
+    if total:
+        console.print(f"{total:.2e} training FLOPs in all (a multiply and an add are two).")
 
 
 def status(found: Status, *, as_json: bool) -> None:
@@ -222,7 +206,12 @@ def status(found: Status, *, as_json: bool) -> None:
 def studies(found: tuple[StudyInfo, ...], *, as_json: bool) -> None:
     """Name, title and sizes of each bundled study."""
     if as_json:
-        _json([{"name": each.name, "title": each.title, "sizes": list(each.sizes)} for each in found])
+        _json(
+            [
+                {"name": each.name, "title": each.title, "question": each.question, "sizes": list(each.sizes)}
+                for each in found
+            ]
+        )
         return
     table = Table()
     for column in ("study", "what it asks", "sizes"):

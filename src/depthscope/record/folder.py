@@ -13,7 +13,7 @@ from pathlib import Path
 from depthscope.core.errors import FaultsError, UserError
 from depthscope.core.files import write_bytes
 from depthscope.study.study import StudySpec
-from depthscope.study.toml import dump, parse
+from depthscope.study.toml import DEFAULT_SIZE, dump, parse
 
 STUDY_FILE = "study.toml"
 
@@ -81,6 +81,16 @@ def _check_content(folder: Path, study: StudySpec) -> None:
     elif any(not item.name.startswith(".") for item in folder.iterdir()):
         # Hidden files are let pass: a first write that was killed leaves one, and file managers leave theirs.
         raise UserError(f"{folder} holds other files and no study. Choose an empty or new folder with --out.")
+
+
+def default_folder(study: StudySpec) -> Path:
+    """Where results go unless another folder is named: `results/NAME`, with the size where it is not quick."""
+    return Path("results") / (study.name if study.size in ("", DEFAULT_SIZE) else f"{study.name}-{study.size}")
+
+
+def recorded_runs(folder: Path) -> list[str]:
+    """The run_ids that a folder holds a record of, whatever study they belong to; empty where there is none."""
+    return sorted(path.parent.name for path in folder.glob("runs/*/run.json"))
 
 
 def write_study(folder: Path, study: StudySpec) -> None:
