@@ -42,7 +42,7 @@ def fill(text: str, study: str, content: str) -> str:
 
 
 def table(report: depthscope.Report) -> str:
-    """The finding in a sentence, where it was measured, and the claims with their verdicts."""
+    """The finding in a sentence, where it was measured, and the verdicts; the page has the estimates."""
     facts = report.document["provenance"]
     versions = ", ".join(f"{name} {'/'.join(map(str, facts[name]))}" for name in ("numpy", "torch") if facts.get(name))
     seconds = sum(record.timings.cpu_s for record in report.results.records.values())
@@ -52,13 +52,13 @@ def table(report: depthscope.Report) -> str:
         "",
         f"*Measured on {where}.*",
         "",
-        "| claim | verdict | what was found |",
-        "|---|---|---|",
+        "| verdict | claim |",
+        "|---|---|",
     ]
     for finding in report.findings:
         mark = {"supported": "✓", "refuted": "✗", "undecided": "?"}[finding.verdict]
         star = " **(confirmatory)**" if finding.confirmatory else ""
-        lines.append(f"| {finding.text['en']}{star} | {mark} {finding.verdict} | {cell(finding.reason)} |")
+        lines.append(f"| {mark} {finding.verdict} | {cell(finding.text['en'])}{star} |")
     return "\n".join(lines)
 
 

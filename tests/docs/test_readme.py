@@ -56,7 +56,15 @@ def test_the_tables_of_the_readme_were_made() -> None:
     for study in ("spiral", "cifar10"):
         made = re.search(rf"<!-- made: {study} -->\n(.*?)<!-- end -->", README, re.DOTALL)
         assert made
-        assert "| claim | verdict |" in made[1]
+        assert "| verdict | claim |" in made[1]
+
+
+def test_the_study_in_the_readme_is_one() -> None:
+    from depthscope.study.expand import expand
+    from depthscope.study.toml import parse
+
+    (text,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    assert len(expand(parse(text, source="README.md")).runs) == 24
 
 
 def test_no_source_file_is_over_300_lines() -> None:
