@@ -95,6 +95,29 @@ def test_failed_runs_are_told_and_end_with_code_1(call: Call, tmp_path: Path, mo
     assert "runs failed; the same command tries them again" in shell.out
 
 
+def test_words_of_a_study_are_never_markup(call: Call, tmp_path: Path) -> None:
+    from depthscope.study.toml import dump, load
+
+    study = load("spiral", "smoke").model_copy(update={"title": {"en": "Mine [/b] [red]x"}, "seeds": 1})
+    parts = {name: part.model_copy(update={"seeds": None}) for name, part in study.parts.items()}
+    path = tmp_path / "mine.toml"
+    path.write_text(dump(study.model_copy(update={"parts": parts})))
+    shell = call("run", path, "--out", tmp_path / "out", "--workers", 1)
+    assert shell.code == 0
+    assert "Mine [/b] [red]x" in shell.out
+
+
+def test_a_terminal_without_the_letters_is_no_failure(folder: Path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    code = f"import sys; from depthscope.cli.main import main; sys.argv = ['', 'report', {str(folder)!r}]; main()"
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_interruption_says_what_to_do(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from depthscope.api import study
 

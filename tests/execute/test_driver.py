@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from depthscope.core.errors import UserError
 from depthscope.execute.driver import drive, remaining
 from depthscope.record.events import Ended, Event, Started
 from depthscope.record.folder import run_folder
@@ -121,6 +122,63 @@ def test_an_interruption_keeps_what_is_finished_and_the_same_call_continues(tiny
     do(tiny, tmp_path / "cut")
     do(tiny, tmp_path / "whole")
     assert tables(tiny, tmp_path / "cut") == tables(tiny, tmp_path / "whole")
+
+
+def test_a_worker_that_dies_is_told_and_its_folder_continues(
+    tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+    import signal
+
+    from depthscope.execute import driver
+
+    real = driver.processes
+
+    def doomed(workers: int, channel: Any) -> Any:
+        pool = real(workers, channel)
+        pool.submit(os.getpid).add_done_callback(lambda future: os.kill(future.result(), signal.SIGKILL))
+        return pool
+
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "processes", doomed)
+        with pytest.raises(UserError, match="a worker process died"):
+            do(tiny, tmp_path / "cut", workers=2)
+    do(tiny, tmp_path / "cut")
+    do(tiny, tmp_path / "whole")
+    assert tables(tiny, tmp_path / "cut") == tables(tiny, tmp_path / "whole")
+
+
+def test_workers_end_with_a_driver_that_was_killed(tiny_text: str, tmp_path: Path) -> None:
+    import os
+    import subprocess
+    import sys
+    import time
+
+    (tmp_path / "tiny.toml").write_text(tiny_text.replace("steps = 30", "steps = 1000000"))
+    code = (
+        "import sys\nfrom depthscope.cli.main import main\n"
+        f"sys.argv = ['depthscope', 'run', {str(tmp_path / 'tiny.toml')!r}, '--out', {str(tmp_path / 'out')!r}]\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    (tmp_path / "script.py").write_text(code)
+    driver = subprocess.Popen([sys.executable, tmp_path / "script.py", "--workers", "2"], stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children")
+    if not children.exists():
+        driver.kill()
+        driver.wait()
+        pytest.skip("this system does not tell a process's children")
+    deadline = time.monotonic() + 60
+    while len(workers := children.read_text().split()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(3)  # for the workers to begin
+    driver.kill()
+    driver.wait()
+    while any(Path(f"/proc/{each}").exists() for each in workers) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    left = [each for each in workers if Path(f"/proc/{each}").exists()]
+    for each in left:
+        os.kill(int(each), 9)
+    assert not left
 
 
 def test_a_diverged_run_is_a_record_and_the_study_goes_on(tiny_text: str, tmp_path: Path) -> None:

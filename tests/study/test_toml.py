@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -42,12 +43,13 @@ def test_each_bundled_study_has_the_sizes_of_the_command_line() -> None:
 # ---- Hypothesis: valid studies ----------------------------------------------------------------------
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,8}", fullmatch=True)
-TEXTS = st.dictionaries(st.sampled_from(["en", "zh"]), st.text(st.characters(codec="utf-8"), max_size=12), min_size=1)
+LINES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=12)
+TEXTS = st.dictionaries(st.sampled_from(["en", "zh"]), LINES, min_size=1)
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "width": st.integers(1, 64),
     "gain": st.floats(1e-3, 1e3) | st.integers(1, 3),
     "lr": st.floats(1e-9, 1e9),
-    "steps": st.integers(0, 10**9),
+    "steps": st.integers(0, 10_000_000),
     "shortcut": st.sampled_from(["none", "identity"]),
     "optimizer_options": st.fixed_dictionaries({}, optional={"momentum": st.floats(0, 0.99)}),
     "data_options.noise": st.floats(0, 2) | st.integers(0, 2),
@@ -207,7 +209,7 @@ Make = Callable[[Path], Any]
         (lambda path: None, "cannot be read (No such file or directory)."),
         (lambda path: path.mkdir(), "cannot be read (Is a directory)."),
         (lambda path: path.write_bytes(b"name = '\xff'"), "byte 8 is not UTF-8 text."),
-        (lambda path: path.write_text("#" * (MAX_CHARACTERS + 1)), "too long for a study file"),
+        (lambda path: path.write_text("#" * (MAX_CHARACTERS + 1)), "too long (over 1,000,000 characters)"),
         (lambda path: path.symlink_to(path), "cannot be read (Too many levels of symbolic links)."),
         (lambda path: path.write_text("name = mine"), "not TOML: "),
         (lambda path: path.write_text('a = 1\na = "2"'), "not TOML: "),
@@ -230,9 +232,54 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
+    (tmp_path / "mine.toml").touch()
     monkeypatch.setattr(Path, "open", refuse)  # the tests may run as root, whom no permission stops
     with pytest.raises(UserError, match=r"cannot be read \(Permission denied\)\.$"):
         load(tmp_path / "mine.toml")
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    text = read_source("spiral")[1]
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8-sig")
+    assert load(tmp_path / "mine.toml") == load("spiral")
+
+
+def test_a_pipe_that_nobody_fills_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mine.toml")
+    with pytest.raises(UserError, match="not a regular file"):
+        load(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('name = "plain"', 'name = "plain"\nlabel = { en = "a\\u0000b" }', "holds the control character"),
+        ('name = "plain"', 'name = "plain"\nset = { data_options = { noise = 0.3 } }', "arm 'plain' sets"),
+        ("depth = 4", "depth = 4\n[base.model_options" + ".a" * 400 + "]\nb = 1\n[base.data_options]", "no such value"),
+    ],
+)
+def test_what_no_page_can_show_or_no_run_can_mean(old: str, new: str, says: str) -> None:
+    text = """
+name = "mine"
+title = { en = "Mine" }
+[base]
+backend = "numpy"
+family = "mlp"
+width = 4
+activation = "tanh"
+init = "gaussian"
+data = "spiral"
+steps = 1
+depth = 4
+[parts.main]
+axes = { "data_options.noise" = [0.1, 0.2] }
+[[parts.main.arms]]
+name = "plain"
+"""
+    assert old in text
+    expand(parse(text, source="mine.toml"))
+    with pytest.raises(FaultsError, match=says):
+        expand(parse(text.replace(old, new), source="mine.toml"))
 
 
 @pytest.mark.parametrize("name", ["cifar", "x" * 5_000, "a\0b", "spiral.tml"])

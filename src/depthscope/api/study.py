@@ -164,12 +164,12 @@ def run(
 
     watcher = watcher or Watcher()
     planned = plan(study, size=size, seeds=seeds)
-    folder = Path(out) if out is not None else default_folder(planned.study)
+    folder = Path(out).expanduser() if out is not None else default_folder(planned.study)
     check_lang(lang)
     bibtex(planned.study.sources)  # an unknown source is told now, and not when all the runs are done
     check_folder(folder, planned.study)
-    if workers is not None and workers < 1:
-        raise UserError(f"workers: wanted 1 or more, got {workers}.")
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise UserError(f"workers: wanted a whole number of 1 or more, got {shown(workers)}.")
     needs_torch = any(spec.backend == "torch" for spec in planned.runs.values())
     chosen = choose_device(device) if needs_torch or device not in ("auto", "cpu") else "cpu"
     root = Path(data) if data is not None else None

@@ -8,7 +8,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
+import threading
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -151,8 +153,17 @@ def _seeds(text: str | None) -> int | list[int] | None:
     return numbers if "," in text else numbers[0]
 
 
+def _terminated(*_: object) -> None:
+    # `timeout`, a cluster or a shutdown asks to end: as with Ctrl-C, workers are stopped and what is done is kept.
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Entry point. Exit codes: 0 done; 1 runs failed; 2 bad input, told in one line on stderr; 130 interrupted."""
+    if sys.stdout is None:  # closed by the caller (`>&-`): there is still a study to do
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):
         # A pipe on Windows, or LANG=C, would fail on the first tick mark.
         if isinstance(stream, io.TextIOWrapper):
@@ -169,6 +180,9 @@ def main() -> None:
         # The reader went away (`| head`): nothing to tell, and Python must not tell it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        print(f"depthscope: the output cannot be written ({error.strerror or error}).", file=sys.stderr)
+        sys.exit(RUNS_FAILED)
     except Exception as error:
         # Typer's own errors (an unknown option, a missing argument) carry an exit code and a message.
         if getattr(error, "exit_code", None) is None or not hasattr(error, "format_message"):

@@ -23,7 +23,8 @@ _MARKS = {"supported": ("✓", "green"), "refuted": ("✗", "red"), "undecided":
 
 def _console() -> Console:
     # A pipe has no width of its own: give it enough that no figure is cut.
-    return Console(width=None if sys.stdout.isatty() else 160)
+    # Words from a study are words: never markup.
+    return Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False)
 
 
 def _json(value: object) -> None:
@@ -33,12 +34,12 @@ def _json(value: object) -> None:
 @contextlib.contextmanager
 def progress(*, quiet: bool) -> Iterator[Watcher]:
     """A bar of runs done, on stderr; where that is no terminal, a line at every tenth of them."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, highlight=False)
     if quiet:
         yield Watcher(on_note=lambda line: console.print(Text(line, style="yellow")))
         return
     columns = (
-        TextColumn("[bold]{task.description}"),
+        TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("runs ·"),
@@ -46,7 +47,7 @@ def progress(*, quiet: bool) -> Iterator[Watcher]:
         TextColumn("elapsed ·"),
         TimeRemainingColumn(),
         TextColumn("left"),
-        TextColumn("{task.fields[note]}", style="dim"),
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
     )
     bars = Progress(*columns, console=console, refresh_per_second=4)
     try:
@@ -121,7 +122,10 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
         return
     console = _console()
     title = found.results.study.title
-    table = Table(title=title.get("en" if lang == "en" else "zh", next(iter(title.values()))), title_justify="left")
+    table = Table(
+        title=Text({str(key): words for key, words in title.items()}.get(lang) or next(iter(title.values()))),
+        title_justify="left",
+    )
     for column in ("", "claim", "what was found"):
         table.add_column(column, overflow="fold")
     for finding in found.findings:
@@ -166,7 +170,7 @@ def plan(planned: Any, costs: Mapping[str, Any] | None, *, as_json: bool) -> Non
         return
     console = _console()
     size = f", size {planned.study.size}" if planned.study.size else ""
-    table = Table(title=f"{planned.study.name}{size}: {len(planned.runs)} runs", title_justify="left")
+    table = Table(title=Text(f"{planned.study.name}{size}: {len(planned.runs)} runs"), title_justify="left")
     for column in ("part", "arm", "at", "seeds", "parameters", "training FLOPs a run"):
         table.add_column(
             column, justify="right" if column in ("seeds", "parameters", "training FLOPs a run") else "left"

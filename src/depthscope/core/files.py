@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from depthscope.core.errors import UserError
@@ -55,6 +56,27 @@ def write_json(path: Path, value: object) -> None:
         ValueError: NaN or infinity somewhere in it; the file is left as it was.
     """
     write_bytes(path, (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+
+
+def read_text(path: Path, limit: int) -> str:
+    """The text of a regular file: UTF-8, with or without a byte order mark.
+
+    Anything else that a path may name (a folder, a pipe that nobody fills) is refused instead of waited for.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        OSError: it is no regular file, or cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+        UserError: it is longer than `limit` characters.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a folder says so itself
+        raise OSError(errno.EINVAL, "not a regular file")
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(limit + 1)
+    if len(text) > limit:
+        raise UserError(f"{path}: too long (over {limit:,} characters).")
+    return text
 
 
 def read_json(path: Path) -> object:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,10 +39,21 @@ _channel: Any = None
 
 
 def prepare_process(channel: Any) -> None:
-    """Called once in each worker process: where to report, and who handles Ctrl-C (the driver alone)."""
+    """Called once in each worker process: where to report, and who handles Ctrl-C (the driver alone).
+
+    A worker whose driver was killed would wait for work for ever: a thread watches for the driver's end.
+    """
     global _channel
     _channel = channel
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_the_driver() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_the_driver, daemon=True).start()
 
 
 def do_task(

@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from depthscope.core.errors import FaultsError, UserError
-from depthscope.core.files import write_bytes
+from depthscope.core.files import read_text, write_bytes
 from depthscope.study.study import StudySpec
-from depthscope.study.toml import DEFAULT_SIZE, dump, parse
+from depthscope.study.toml import DEFAULT_SIZE, MAX_CHARACTERS, dump, parse
 
 STUDY_FILE = "study.toml"
 
@@ -31,7 +31,7 @@ def read_study(folder: Path) -> StudySpec:
     """
     path = folder / STUDY_FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, MAX_CHARACTERS)
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "holds no study (no study.toml)" if folder.is_dir() else "does not exist or is not a folder"
         raise UserError(f"{folder} {what}. Wanted the --out folder of a `depthscope run`.") from error

@@ -28,7 +28,12 @@ def matching(cells: Sequence[Cell], part: str, select: Select) -> list[Cell]:
     mine = [cell for cell in cells if cell.part == part and cell.arm == select.arm]
     for key, wanted in select.where.items():
         value = _extreme(wanted, [cell.axes.get(key) for cell in mine])
-        mine = [cell for cell in mine if cell.axes.get(key) == value]
+        # In Python True == 1: a study file means what it says.
+        mine = [
+            cell
+            for cell in mine
+            if cell.axes.get(key) == value and isinstance(cell.axes.get(key), bool) == isinstance(value, bool)
+        ]
     return mine
 
 

@@ -9,7 +9,7 @@ from depthscope.core.errors import shown, unknown_name
 from depthscope.study.cells import Cell, matching
 from depthscope.study.claims import Select, judged_at, located_selects
 from depthscope.study.run import RunSpec
-from depthscope.study.study import Overrides, Part, StudySpec
+from depthscope.study.study import Arm, Overrides, Part, StudySpec
 
 RUN_FIELDS = tuple(field for field in RunSpec.model_fields if field != "seed")
 MAX_RUNS = 100_000
@@ -52,8 +52,21 @@ def _axis_faults(part: Part, path: str) -> Iterator[tuple[str, str]]:
         if twice:
             yield f"{path}.axes.{key}", f"holds {shown(twice[0])} twice."
         for arm in part.arms:
-            if key in arm.set:
+            if any(_overlap(key, each) for each in _set_by(arm)):
                 yield f"{path}.axes.{key}", f"arm {arm.name!r} sets {key} too, and only one of them can decide it."
+
+
+def _set_by(arm: Arm) -> Iterator[str]:
+    """The fields that an arm sets, those within its tables with dots."""
+    for key, value in arm.set.items():
+        if isinstance(value, dict):
+            yield from (f"{key}.{inner}" for inner in value)
+        else:
+            yield key
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def _rule_faults(rule: Overrides, arms: Sequence[str], path: str) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -13,10 +14,29 @@ from depthscope.study.metrics import SUMMARY
 from depthscope.study.run import Bool, Float, Frozen
 
 Expect = Literal["at_least", "at_most"]
-Text = Annotated[dict[Literal["en", "zh"], str], Field(min_length=1)]
+MAX_NESTING = 20
+"""Tables within tables; a run's options have two."""
 
 MAX_INTEGER = 2**63
 """TOML promises 64 bits."""
+
+
+def one_line(text: str) -> str:
+    """`text` as it came, if it holds no control characters.
+
+    Raises:
+        ValueError: it does.
+    """
+    bad = next((letter for letter in text if unicodedata.category(letter) == "Cc"), None)
+    if bad is not None:
+        raise ValueError(f"holds the control character {bad!r}; wanted one line of text.")
+    return text
+
+
+Line = Annotated[str, AfterValidator(one_line), Field(min_length=1, max_length=2000)]
+"""Words for a page: no control characters, which no page or picture can show."""
+
+Text = Annotated[dict[Literal["en", "zh"], Line], Field(min_length=1)]
 
 
 def toml_values(values: dict[str, Any]) -> dict[str, Any]:
@@ -31,11 +51,13 @@ def toml_values(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: Any, depth: int = 0) -> bool:
+    if depth > MAX_NESTING:
+        return False
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _plain(each) for key, each in value.items())
+        return all(isinstance(key, str) and _plain(each, depth + 1) for key, each in value.items())
     if isinstance(value, list | tuple):
-        return all(_plain(each) for each in value)
+        return all(_plain(each, depth + 1) for each in value)
     if isinstance(value, int | float):
         return -MAX_INTEGER <= value < MAX_INTEGER or (isinstance(value, float) and isfinite(value))
     return isinstance(value, str)

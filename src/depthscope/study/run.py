@@ -61,10 +61,12 @@ class RunSpec(Frozen):
     norm: str = Field(default="none", description="normaliser")
     activation: str = Field(description="nonlinearity")
     init: str = Field(description="initialiser of the weights")
-    gain: Annotated[Float, Field(gt=0)] = Field(
+    gain: Annotated[Float, Field(gt=0, le=1e6)] = Field(
         default=1.0, description="factor on the initialiser's standard deviation"
     )
-    stem_gain: Annotated[Float, Field(gt=0)] | None = Field(default=None, description="the stem's own gain, if another")
+    stem_gain: Annotated[Float, Field(gt=0, le=1e6)] | None = Field(
+        default=None, description="the stem's own gain, if another"
+    )
     zero_last_gamma: Bool = Field(default=False, description="start each branch's last batch-norm scale at 0")
     model_options: Options = Field(
         default_factory=dict, validate_default=True, description="further arguments of the family"
@@ -75,8 +77,12 @@ class RunSpec(Frozen):
     augment: str = Field(default="none", description="augmentation of training examples")
     padding: Annotated[Int, Field(ge=0, le=64)] = Field(default=0, description="pixels of zero padding before the crop")
 
-    epochs: Annotated[Int, Field(ge=1)] | None = Field(default=None, description="passes over the data; or give steps")
-    steps: Annotated[Int, Field(ge=0)] | None = Field(default=None, description="updates; 0 measures an untrained net")
+    epochs: Annotated[Int, Field(ge=1, le=10_000_000)] | None = Field(
+        default=None, description="passes over the data; or give steps"
+    )
+    steps: Annotated[Int, Field(ge=0, le=10_000_000)] | None = Field(
+        default=None, description="updates; 0 measures an untrained net"
+    )
     batch_size: Annotated[Int, Field(ge=1)] | None = Field(default=None, description="None means all examples at once")
     optimizer: str = Field(default="sgd", description="update rule")
     optimizer_options: Options = Field(

@@ -12,7 +12,8 @@ from typing import Any, get_args
 import tomli_w
 from pydantic import ValidationError
 
-from depthscope.core.errors import FaultsError, UserError, nearest, unknown_name
+from depthscope.core.errors import FaultsError, UserError, nearest, shown, unknown_name
+from depthscope.core.files import read_text
 from depthscope.study.claims import DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, Select, TheoryClaim
 from depthscope.study.expand import faults_of_runs
 from depthscope.study.faults import Fault, found_in, in_order
@@ -42,15 +43,15 @@ def read_source(study: str | Path) -> tuple[str, str]:
     path = Path(name)
     try:
         if path.suffix == ".toml" or path.exists():
-            with path.open(encoding="utf-8") as file:
-                text = file.read(MAX_CHARACTERS + 1)
-            if len(text) > MAX_CHARACTERS:
-                raise UserError(f"{name}: too long for a study file (over {MAX_CHARACTERS:,} characters).")
-            return name, text
+            return name, read_text(path, MAX_CHARACTERS)
     except OSError as error:
         raise UserError(f"{name}: the study file cannot be read ({error.strerror or error}).") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{name}: not a study file: byte {error.start} is not UTF-8 text.") from error
+    except ValueError as error:  # a path with a NUL in it
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{shown(name)}: no such file can be ({error}).") from error
     raise UserError(f"{unknown_name('study', name, bundled())} Or give the path of a .toml file.")
 
 

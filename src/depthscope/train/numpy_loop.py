@@ -88,7 +88,9 @@ class _Group:
         wanted = profile_steps(self.num_steps, None) if "layers" in self.spec.measures else ()
         rates = learning_rates(self.spec, self.num_steps)
         for report in self._fit(rates, wanted):
-            yield from self._hear(report, rates, report.step in wanted)
+            with np.errstate(all="ignore"):  # what a diverging network overflows is data, and told as such
+                heard = list(self._hear(report, rates, report.step in wanted))
+            yield from heard
 
     def _fit(self, rates: list[float], wanted: Sequence[int]) -> Iterator[Report]:
         options = dict(self.spec.optimizer_options)
