@@ -11,6 +11,7 @@ import pytest
 
 from depthscope.core.errors import UserError
 from depthscope.execute.driver import drive, remaining
+from depthscope.execute.executors import processes
 from depthscope.record.events import Ended, Event, Started
 from depthscope.record.folder import run_folder
 from depthscope.study.expand import Plan, Task, expand
@@ -132,7 +133,7 @@ def test_a_worker_that_dies_is_told_and_its_folder_continues(
 
     from depthscope.execute import driver
 
-    real = driver.processes
+    real = processes
 
     def doomed(workers: int, channel: Any) -> Any:
         pool = real(workers, channel)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 import pyarrow.csv
 
 from depthscope.analysis.finding import Finding
@@ -64,7 +65,12 @@ def results(folder: str | Path) -> Results:
     at = Path(folder)
     plan = expand(read_study(at))
     records, _ = read_records(at, list(plan.runs))
-    return Results(plan=plan, records=records, load_table=lambda run_id, table: read_table(at, run_id, table))
+
+    def load_table(run_id: str, table: str) -> pa.Table | None:
+        # What lies beside a record without being named in it is none of its tables.
+        return read_table(at, run_id, table) if table in records[run_id].tables else None
+
+    return Results(plan=plan, records=records, load_table=load_table)
 
 
 def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) -> Report:
