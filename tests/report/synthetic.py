@@ -27,6 +27,7 @@ from depthscope.study.expand import Cell, Plan, expand
 from depthscope.study.run import RunSpec
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import load, parse
+from depthscope.train.measure import diverged
 
 PROVENANCE = Provenance(
     depthscope="0.1.0",
@@ -50,7 +51,7 @@ def cifar(size: str = "quick", *, drop: int = 0, diverge: bool = False) -> Resul
     records = dict(results.records)
     if diverge:
         run_id = results.plan.cells[5].run_id
-        ended = Outcome(status="diverged", step=17, reason="the loss was not finite at step 17", remedy="Lower the lr.")
+        ended = diverged(17, math.inf)
         records[run_id] = records[run_id].model_copy(update={"outcome": ended, "summary": {}})
     for cell in results.plan.cells[len(results.plan.cells) - drop :]:
         records.pop(cell.run_id, None)
@@ -62,6 +63,11 @@ def spiral(*, sweep: tuple[int, ...] = (2, 4, 8, 12, 16, 24, 32, 48), seeds: int
     text = (Path(__file__).parent / "spiral.toml").read_text(encoding="utf-8")
     text = text.replace("SWEEP", str(list(sweep))).replace("SEEDS", str(seeds))
     return _results(expand(parse(text, source="spiral")), _spiral_run)
+
+
+def made(plan: Plan) -> Results:
+    """Results of a plan like the cifar10 study's, whatever its arms."""
+    return _results(plan, _cifar_run)
 
 
 def hostile() -> Results:
@@ -152,7 +158,8 @@ _LEVELS = {  # clean train accuracy, last epoch's loss, by (arm, deep?)
 
 
 def _cifar_run(spec: RunSpec, cell: Cell, rng: np.random.Generator) -> tuple[dict[str, float], Tables, int, int]:
-    accuracy, loss = _LEVELS[cell.arm, spec.depth > 20]
+    kind = cell.arm if cell.arm in ("A0", "B") else "plain" if spec.shortcut == "none" else "A"
+    accuracy, loss = _LEVELS[kind, spec.depth > 20]
     accuracy += 0.012 * rng.standard_normal()
     loss += 0.03 * rng.standard_normal()
     epochs, per_epoch = spec.epochs or 1, 39
@@ -178,7 +185,7 @@ def _cifar_run(spec: RunSpec, cell: Cell, rng: np.random.Generator) -> tuple[dic
         "train_accuracy_running": metrics["value"][-2],
     }
     logged = sorted({0, *(2**k for k in range(12) if 2**k < steps), *range(per_epoch, steps + 1, per_epoch)})
-    growth = {"plain": 1.22, "A": 1.02, "A0": 1.0, "B": 1.02}[cell.arm]
+    growth = {"plain": 1.22, "A": 1.02, "A0": 1.0, "B": 1.02}[kind]
     layers = _profile(spec, logged, rng, growth=growth, relax=4.0, base=2e-3, zero_branch=spec.zero_last_gamma)
     return summary, {"metrics": metrics, "layers": layers}, 67_000 if spec.depth == 20 else 213_000, steps
 

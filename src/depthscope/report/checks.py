@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from statistics import median
-
+from depthscope.analysis.checks import median_error
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.report import charts
 from depthscope.report.charts.gradcheck import METHOD_COLOR, CheckPoint
@@ -52,8 +50,7 @@ def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
 
 
 def _points(results: Results, rows: tuple[ResultRow, ...]) -> tuple[tuple[CheckPoint, ...], int]:
-    found: dict[tuple[str, float, str], list[float]] = {}
-    zeros = 0
+    found: dict[tuple[str, float, str], list[float | None]] = {}
     for row in rows:
         table = results.load_table(row.cell.run_id, "gradcheck") if row.record else None
         if table is None:
@@ -63,17 +60,15 @@ def _points(results: Results, rows: tuple[ResultRow, ...]) -> tuple[tuple[CheckP
             if tensor or method not in METHOD_COLOR:
                 continue
             for kind, value in (("median", middle), ("worst", worst)):
-                if value is None or not math.isfinite(value):
-                    continue
-                if value <= 0:
-                    zeros += 1
-                else:
-                    found.setdefault((method, h, kind), []).append(value)
-    points = tuple(
-        CheckPoint(method=method, h=h, kind=kind, value=significant(median(values)))
-        for (method, h, kind), values in sorted(found.items())
-    )
-    return points, zeros
+                found.setdefault((method, h, kind), []).append(value)
+    points = []
+    zeros = 0
+    for (method, h, kind), errors in sorted(found.items()):
+        made = median_error(errors)
+        zeros += made.median == 0
+        if made.median:
+            points.append(CheckPoint(method=method, h=h, kind=kind, value=significant(made.median)))
+    return tuple(points), zeros
 
 
 def _panel(

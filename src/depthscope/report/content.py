@@ -9,6 +9,7 @@ from itertools import groupby
 
 import numpy as np
 
+from depthscope.analysis.curves import mean_curve
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.report import palette
 from depthscope.report.charts.curves import Curve
@@ -142,7 +143,8 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
     )
     if not split:
         return ()
-    in_epochs = all(row.spec.epochs is not None for row in view.rows)
+    # Where no run of a cell completed, nothing tells how many steps an epoch had.
+    in_epochs = all(_epoch_step(rows) is not None for rows in cells.values())
     points = min(CURVE_POINTS, max(30, ALL_POINTS // len(view.rows)))
     for series in view.series:
         curves: list[Curve] = []
@@ -152,11 +154,10 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
             by_seed = {row.cell.seed: curve for row in rows if (curve := _logged(results, row, split, quantity))}
             if not by_seed or max(len(curve) for curve in by_seed.values()) < 2:
                 continue
-            scale = _steps_to_x(rows, in_epochs)
+            scale = (_epoch_step(rows) or 1.0) if in_epochs else 1.0
             for seed, curve in by_seed.items():
                 curves.append(_curve(depth, seed, curve, scale, points))
-            shared = sorted(set.intersection(*(set(curve) for curve in by_seed.values())))
-            mean = {step: float(np.mean([curve[step] for curve in by_seed.values()])) for step in shared}
+            mean = mean_curve(by_seed)
             if len(mean) > 1:
                 curves.append(_curve(depth, None, mean, scale, points))
         if curves:
@@ -194,15 +195,14 @@ def _logged(results: Results, row: ResultRow, split: str, quantity: str) -> dict
     }
 
 
-def _steps_to_x(rows: Sequence[ResultRow], in_epochs: bool) -> float:
-    # A run of E epochs that completed without stopping early took `step` updates: step / E is one epoch.
-    if not in_epochs:
-        return 1.0
+def _epoch_step(rows: Sequence[ResultRow]) -> float | None:
+    """Epochs a step; None where no run of the cell tells it."""
+    # A run of E epochs that completed without stopping early took `step` updates: E / step epochs each.
     for row in rows:
-        record = row.record
-        if record and record.outcome.status == "completed" and not record.outcome.stopped_early and row.spec.epochs:
-            return row.spec.epochs / record.outcome.step if record.outcome.step else 1.0
-    return 1.0
+        ended = row.record.outcome if row.record else None
+        if ended and ended.status == "completed" and not ended.stopped_early and ended.step and row.spec.epochs:
+            return row.spec.epochs / ended.step
+    return None
 
 
 def _curve(depth: int, seed: int | None, values: dict[int, float], scale: float, points: int) -> Curve:

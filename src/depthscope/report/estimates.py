@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from depthscope.analysis.finding import Estimate
 from depthscope.analysis.summarise import METRICS, CellSummary, summarise
 from depthscope.analysis.table import Results
 from depthscope.record.schema import SUMMARY
 from depthscope.report.charts.depth import Mark
 from depthscope.report.content import View
+from depthscope.report.numbers import percent
 
 
 class Estimates:
@@ -23,6 +25,12 @@ class Estimates:
         """The summary of one arm at one depth of a view."""
         row = view.cells()[arm, depth][0]
         return self._by_cell[_key(view.part, arm, row.cell.axes)]
+
+    @property
+    def level(self) -> str:
+        """Coverage of the intervals, as readers want it."""
+        levels = {made.level for cell in self._by_cell.values() for made in cell.estimates.values()}
+        return ", ".join(percent(level) for level in sorted(levels or {Estimate(name="", value=None, n=0).level}))
 
     def marks(self, view: View, metric: str) -> tuple[Mark, ...]:
         """The estimate of every cell of a view that has one, by depth."""

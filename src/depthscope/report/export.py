@@ -11,7 +11,7 @@ import altair as alt
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.table import Results
 from depthscope.report import content, gallery, judged
-from depthscope.report.charts import Look, configure
+from depthscope.report.charts import Look, configure, rename_tables
 from depthscope.report.estimates import Estimates
 from depthscope.report.palette import PAPER, mix
 from depthscope.report.shapes import Block, Legend
@@ -20,6 +20,8 @@ from depthscope.report.words import Words
 
 WIDTHS = {1: 720, 2: 430, 3: 320}
 """Plot width in pixels by the number of panels in a row."""
+LEGEND_WIDTH = 1000
+"""Pixels of a legend's row; what does not fit goes into the next."""
 
 
 def figures(results: Results, findings: Sequence[Finding], *, lang: Lang = "en") -> dict[str, Look]:
@@ -92,11 +94,15 @@ def _columns(count: int) -> int:
 
 
 def _legend_strip(legend: Sequence[Legend]) -> dict[str, Any]:
-    """The legend as a row of its own, so that it covers no axis and the panels stay aligned."""
-    x, marks = 8.0, []
+    """The legend in rows of its own, so that it covers no axis and the panels stay aligned."""
+    x, y, widest, marks = 8.0, 8.0, 0.0, []
     for each in legend:
+        # No text can be measured here: wide for Latin, exact for Chinese.
+        room = 44 + sum(13 if ord(letter) > 0x2E80 else 7.2 for letter in each.label)
+        if x > 8 and x + room > LEGEND_WIDTH:
+            x, y = 8.0, y + 22
         color = mix(each.color, PAPER, 1 - each.strength)
-        at: dict[str, Any] = {"x": {"value": x}, "y": {"value": 8}}
+        at: dict[str, Any] = {"x": {"value": x}, "y": {"value": y}}
         if each.shape in ("line", "dashed"):
             dash = [2, 3] if each.shape == "dashed" else [1, 0]
             symbol: dict[str, Any] = {"type": "rule", "strokeWidth": 2.5, "strokeDash": dash}
@@ -104,11 +110,12 @@ def _legend_strip(legend: Sequence[Legend]) -> dict[str, Any]:
         else:
             symbol = {"type": "point", "shape": each.shape, "filled": True, "size": 90, "opacity": 1}
         marks.append({"mark": {**symbol, "color": color}, "encoding": at})
-        text = {"type": "text", "text": each.label, "x": x + 14, "y": 8, "align": "left", "fontSize": 13}
-        marks.append({"mark": {**text, "baseline": "middle"}, "encoding": {}})
-        # No text can be measured here: wide for Latin, exact for Chinese.
-        x += 44 + sum(13 if ord(letter) > 0x2E80 else 7.2 for letter in each.label)
-    return {"data": {"values": [{}]}, "width": round(x), "height": 16, "view": {"stroke": None}, "layer": marks}
+        text = {"type": "text", "text": each.label, "x": x + 14, "y": y, "align": "left", "fontSize": 13}
+        marks.append({"mark": {**text, "baseline": "middle", "limit": LEGEND_WIDTH}, "encoding": {}})
+        x += room
+        widest = max(widest, x)
+    width = round(min(widest, LEGEND_WIDTH + 44))
+    return {"data": {"values": [{}]}, "width": width, "height": y + 8, "view": {"stroke": None}, "layer": marks}
 
 
 def _strips(results: Results, findings: Sequence[Finding], words: Words) -> list[Any]:
@@ -143,7 +150,7 @@ def _finished(
         for name, rows in spec.pop("datasets", {}).items():
             names[name] = f"p{index}-{name}"
             datasets[names[name]] = rows
-        _rename(spec, names)
+        rename_tables(spec, names)
         params += _own_params(spec, f"_{index}")
         panels.append(spec)
     grid: dict[str, Any] = {"concat": panels, "columns": columns or _columns(len(panels)), "spacing": 34}
@@ -158,18 +165,6 @@ def _finished(
         "spacing": 22,
         "datasets": datasets,
     }
-
-
-def _rename(node: Any, names: dict[str, str]) -> None:
-    if isinstance(node, dict):
-        data = node.get("data")
-        if isinstance(data, dict) and data.get("name") in names:
-            data["name"] = names[data["name"]]
-        for value in node.values():
-            _rename(value, names)
-    elif isinstance(node, list):
-        for value in node:
-            _rename(value, names)
 
 
 def _own_params(spec: dict[str, Any], suffix: str) -> list[dict[str, Any]]:

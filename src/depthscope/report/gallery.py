@@ -13,6 +13,10 @@ from depthscope.report.shapes import Block, Legend, Panel, legend_of
 from depthscope.report.words import Words
 
 HERO_METRICS = ("train_accuracy", "train_accuracy_running", "test_accuracy", "train_loss", "train_loss_running")
+MAX_TAGS = 12
+"""Arms that have their names beside their lines; more would not stand apart, and get a legend."""
+MAX_TAG = 34
+"""Letters of such a name; where one is longer all go into the legend, which wraps."""
 DEPTH_METRICS = ("train_accuracy", "test_accuracy", "train_loss", "test_loss")
 
 
@@ -22,7 +26,7 @@ def hero(results: Results, estimates: Estimates, words: Words) -> Block | None:
         for metric in HERO_METRICS:
             panel = _depth_panel(view, metric, estimates, words, height=380, tags=True)
             if panel:
-                return _depth_block(view, (panel,), words, key=f"hero-{view.key}")
+                return _depth_block(view, (panel,), estimates, words, key=f"hero-{view.key}")
     return None
 
 
@@ -40,7 +44,7 @@ def blocks(
     """
     panels = [panel for metric in DEPTH_METRICS if (panel := _depth_panel(view, metric, estimates, words))]
     panels = [panel for panel in panels if panel.key != without]
-    found = [_depth_block(view, tuple(panels), words, key=f"depth-{view.key}")] if panels else []
+    found = [_depth_block(view, tuple(panels), estimates, words, key=f"depth-{view.key}")] if panels else []
     found += _curve_blocks(results, view, words)
     found += profile_blocks(results, view, words)
     found += gradcheck_blocks(results, view, words)
@@ -65,7 +69,8 @@ def _depth_panel(
     )
     made = estimates.marks(view, metric)
 
-    made_for_all = {mark.series for mark in made} == drawn
+    short = len(series) <= MAX_TAGS and all(len(each.label) <= MAX_TAG for each in series)
+    tagged = tags and short and {mark.series for mark in made} == drawn
 
     def draw(*, width: int | None = None, height: int = height) -> object:
         return charts.against_depth(
@@ -75,25 +80,29 @@ def _depth_panel(
             x_title=words("x_depth"),
             y_title=title,
             describe=describe,
-            words={key: words(key) for key in ("depth", "seed", "estimate", "low", "high")},
+            words={
+                **{key: words(key) for key in ("depth", "seed", "estimate")},
+                **{key: words(key, level=estimates.level) for key in ("low", "high")},
+            },
             percent="accuracy" in metric,
-            tags=tags and made_for_all,
+            tags=tagged,
             width=width,
             height=height,
         )
 
-    return Panel(key=f"{view.key}-{metric}", title="", describe=describe, draw=draw)
+    return Panel(key=f"{view.key}-{metric}", title="", describe=describe, draw=draw, tagged=tagged)
 
 
-def _depth_block(view: View, panels: tuple[Panel, ...], words: Words, *, key: str) -> Block:
+def _depth_block(view: View, panels: tuple[Panel, ...], estimates: Estimates, words: Words, *, key: str) -> Block:
     ran = {row.cell.arm for row in view.rows if row.record is not None}
     return Block(
         kind="depth",
         key=key,
         heading=words("depth_section"),
-        caption=words("depth_caption", depths=", ".join(map(str, view.depths))),
+        caption=words("depth_caption", level=estimates.level, depths=", ".join(map(str, view.depths))),
         panels=panels,
         legend=legend_of(tuple(each for each in view.series if each.name in ran)),
+        tagged=all(panel.tagged for panel in panels),
     )
 
 
@@ -102,7 +111,9 @@ def _curve_blocks(results: Results, view: View, words: Words) -> list[Block]:
         arms = content.arm_curves(results, view, quantity)
         if arms:
             panels = tuple(_curve_panel(view, each, arms, quantity, words) for each in arms)
-            caption = words(f"curves_caption.{arms[0].split}", what=words(quantity))
+            at_once = all(row.spec.batch_size is None for row in view.rows)
+            kind = "full_batch" if at_once and arms[0].split == "train_running" else arms[0].split
+            caption = words(f"curves_caption.{kind}", what=words(quantity))
             return [
                 Block(
                     kind="curves",

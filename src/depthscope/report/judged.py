@@ -1,27 +1,56 @@
-"""Claims and controls for the page: what was claimed, what was held equal."""
+"""Claims for the page: what was claimed, when, and what came of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from depthscope.analysis.controls import Control, controls
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.table import Results
-from depthscope.analysis.wording import spoken
+from depthscope.analysis.wording import spoken, spoken_method, spoken_note, with_spread
 from depthscope.report import charts
-from depthscope.report.numbers import interval, number
+from depthscope.report.charts.claims import wanted_range
+from depthscope.report.numbers import interval, number, percent
 from depthscope.report.words import Words
 from depthscope.study.claims import Claim, LevelClaim, TheoryClaim
 
 MAX_SQUARES = 400
-"""Runs that a claim about every run shows one by one."""
+"""Seeds that a claim about every seed shows one by one."""
+STRIP = 220
+"""Pixels of the small interval in the list of exploratory claims."""
 
 
 def claims(results: Results, findings: Sequence[Finding], words: Words) -> list[dict[str, Any]]:
     """A card a finding: verdict, text, figure, reason, and the estimates behind it."""
     declared = {claim.name: claim for claim in results.study.claims}
     return [_card(finding, declared.get(finding.claim), words) for finding in findings]
+
+
+def declared(results: Results, words: Words) -> str:
+    """Whether the claims stood before the runs, as far as the records tell."""
+    records = {row.cell.run_id: row.record for row in results.rows if row.record is not None}
+    if not records:
+        return words("declared.no_runs")
+    digests = [record.claims_digest for record in records.values()]
+    total, unknown = len(digests), digests.count(None)
+    now = results.study.claims_digest
+    changed = sum(each is not None and each != now for each in digests)
+    if not unknown and not changed:
+        return words("declared.before")
+    told = [words("declared.changed", changed=changed, total=total)] if changed else []
+    return " ".join([*told, *([words("declared.unknown", unknown=unknown, total=total)] if unknown else [])])
+
+
+def counted(findings: Sequence[Finding], words: Words) -> str:
+    """How the exploratory claims came out."""
+    verdicts = [finding.verdict for finding in findings if not finding.confirmatory]
+    kinds = dict.fromkeys(("supported", "refuted", "undecided"))
+    told = [
+        words("claims_counted", count=verdicts.count(kind), verdict=words(f"verdict.{kind}"))
+        for kind in kinds
+        if kind in verdicts
+    ]
+    return words("comma").join(told)
 
 
 def judged_estimates(finding: Finding, claim: Claim | None) -> tuple[Estimate, ...]:
@@ -41,12 +70,12 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
     metric = claim.metric if claim else ""
     labels = [spoken(each.name.removeprefix(f"{metric}: "), words.lang) for each in judged]
     unit = judged[0].unit
-    percent = unit in ("accuracy", "fraction")
+    shares = unit in ("accuracy", "fraction")
     described = describe(finding, judged[0], words)
     margin = words(f"margin.{finding.expect}", margin=number(finding.margin, unit))
 
     title = words.metric(metric)
-    if claim is not None and claim.kind in ("difference", "difference_in_differences"):
+    if _is_change(claim):
         title = words("difference_of", metric=title)
     elif isinstance(claim, TheoryClaim):
         title = words("over_theory")
@@ -58,10 +87,14 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
             finding,
             list(zip(labels, judged, strict=True)),
             describe=described,
-            words={"margin": margin, **{key: words(key) for key in ("estimate", "low", "high", "each_seed")}},
+            words={
+                "margin": margin,
+                **{key: words(key) for key in ("estimate", "each_seed")},
+                **{key: words(key, level=percent(judged[0].level)) for key in ("low", "high")},
+            },
             x_title=title,
-            percent=percent,
-            zero=claim is not None and claim.kind in ("difference", "difference_in_differences"),
+            percent=shares,
+            zero=_is_change(claim),
             width=width,
         )
 
@@ -82,8 +115,12 @@ def describe(finding: Finding, estimate: Estimate, words: Words) -> str:
 def _card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]:
     first = finding.estimates[0] if finding.estimates else None
     squares = first is not None and first.unit == "fraction" and 0 < len(first.values) <= MAX_SQUARES
+    judged = [each for each in judged_estimates(finding, claim) if each.value is not None]
     return {
         "claim": finding.claim,
+        "confirmatory": finding.confirmatory,
+        "short": _short(judged, claim, words),
+        "strip": None if squares or not judged else _strip(finding, judged, claim),
         "text": words.pick(finding.text),
         "verdict": finding.verdict,
         "verdict_word": words(f"verdict.{finding.verdict}"),
@@ -98,6 +135,38 @@ def _card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]
     }
 
 
+def _is_change(claim: Claim | None) -> bool:
+    return claim is not None and claim.kind in ("difference", "difference_in_differences")
+
+
+def _short(judged: Sequence[Estimate], claim: Claim | None, words: Words) -> str:
+    """The judged estimates in a line: in full where it is one, else their values."""
+    if len(judged) == 1:
+        return with_spread(judged[0], words.lang, change=_is_change(claim))
+    return words("comma").join(number(each.value, each.unit) for each in judged)
+
+
+def _strip(finding: Finding, judged: Sequence[Estimate], claim: Claim | None) -> dict[str, Any]:
+    """The claim's figure in small: places along a strip of `STRIP` pixels."""
+    wanted = wanted_range(finding, judged[0].unit)
+    low, high = charts.extent(wanted, judged, zero=_is_change(claim))
+
+    def place(value: float) -> float:
+        return round(STRIP * (min(max(value, low), high) - low) / (high - low), 1)
+
+    rows = [
+        {
+            "value": place(each.value),
+            "low": place(each.value if each.low is None else each.low),
+            "high": place(each.value if each.high is None else each.high),
+        }
+        for each in judged
+        if each.value is not None
+    ]
+    edges = [place(edge) for edge in wanted if low <= edge <= high]
+    return {"rows": rows, "wash": [place(edge) for edge in wanted], "edges": edges, "width": STRIP}
+
+
 def _row(estimate: Estimate, words: Words) -> dict[str, str]:
     shown = [number(value, estimate.unit) for value in estimate.values[:20]]
     if len(estimate.values) > len(shown):
@@ -106,82 +175,9 @@ def _row(estimate: Estimate, words: Words) -> dict[str, str]:
     return {
         "name": spoken(estimate.name, words.lang),
         "value": number(estimate.value, estimate.unit) if estimate.value is not None else words("not_estimated"),
-        "interval": ends or estimate.note or words("no_interval"),
+        "interval": ends or spoken_note(estimate.note, words.lang) or words("no_interval"),
         "n": str(estimate.n) if estimate.n else "",
-        "method": estimate.method or "",
+        # Judged estimates may be wider than those they were made from, so each says its own coverage.
+        "method": f"{spoken_method(estimate.method, words.lang)}, {percent(estimate.level)}" if estimate.method else "",
         "values": "" if estimate.unit == "fraction" else "  ".join(shown),
     }
-
-
-def control_cards(results: Results, words: Words) -> list[dict[str, Any]]:
-    """For each pair of arms what was the same and what was not; places of the axes that agree are told once."""
-    groups: dict[tuple[str, str, str, str], list[Control]] = {}
-    for each in controls(results):
-        facts = (each.same_data, each.same_order, each.same_augment, each.fields, bool(each.differing))
-        only = (bool(each.only_baseline), bool(each.only_arm), each.seeds)
-        groups.setdefault((each.part, each.baseline, each.arm, repr((facts, only))), []).append(each)
-    return [
-        {
-            "pair": _pair(results, group[0], words),
-            "places": _places(group, words),
-            "items": [item for item in _items(results, group, words) if item],
-        }
-        for group in groups.values()
-        if group[0].seeds
-    ]
-
-
-def _pair(results: Results, control: Control, words: Words) -> str:
-    part = results.study.parts[control.part]
-    names = [words.pick(part.arm(name).label, name) for name in (control.baseline, control.arm)]
-    pair = words("pair", a=names[0], b=names[1])
-    return f"{words.pick(part.title, control.part)}: {pair}" if len(results.study.parts) > 1 else pair
-
-
-def _places(group: Sequence[Control], words: Words) -> str:
-    found = []
-    for key in group[0].axes:
-        values = dict.fromkeys(str(each.axes[key]) for each in group)
-        found.append(f"{words('depth') if key == 'depth' else key} {', '.join(values)}")
-    return "; ".join(found)
-
-
-def _items(results: Results, group: Sequence[Control], words: Words) -> list[dict[str, Any] | None]:
-    first = group[0]
-
-    def span(counts: Sequence[int]) -> str:
-        return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}–{max(counts)}"
-
-    def fact(value: bool | None, key: str) -> dict[str, Any] | None:
-        if value is None:
-            return None
-        return {"held": value, "text": words(f"{key}.{'same' if value else 'other'}")}
-
-    shared = span([len(each.shared) for each in group])
-    items: list[dict[str, Any] | None] = []
-    if any(each.shared for each in group):
-        key = "control.some_shared" if first.differing else "control.shared"
-        items.append({"held": True, "text": words(key, count=shared, seeds=len(first.seeds))})
-    if first.differing:
-        names = _some(first.differing)
-        count = span([len(each.differing) for each in group])
-        items.append({"held": False, "text": words("control.differing", count=count, names=names)})
-    for only, key in ((first.only_arm, "only_arm"), (first.only_baseline, "only_baseline")):
-        if only:
-            count = span([len(getattr(each, key)) for each in group])
-            items.append({"held": False, "text": words(f"control.{key}", count=count, names=_some(only))})
-    items.append(fact(first.same_data, "control.data"))
-    spec = next(row.spec for row in results.rows if row.cell.part == first.part)
-    if spec.steps != 0 and spec.batch_size is None:
-        items.append({"held": True, "text": words("control.order.full")})
-    elif spec.steps != 0:
-        items.append(fact(first.same_order, "control.order"))
-    if spec.steps != 0 and spec.augment != "none":
-        items.append(fact(first.same_augment, "control.augment"))
-    if first.fields:
-        items.append({"held": False, "text": words("control.fields", fields=", ".join(first.fields))})
-    return items
-
-
-def _some(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 import pyarrow as pa
 
+from depthscope.analysis.profiles import median_and_range
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.report.charts.profile import LayerValue
 from depthscope.report.content import View, significant
 
 MAX_STEPS = 20
 """Steps a page shows. The powers of two and the last stay; epoch ends in between are thinned."""
+
+MAX_VALUES = 60_000
+"""Values that a page carries for the layers of one part: with many arms, fewer steps."""
 
 ORDER = ("dh_norm", "h_norm", "dw_norm", "dw_ratio", "f_over_x", "w_norm")
 MEANS = ("dh_mean_abs", "h_mean_abs")
@@ -55,7 +58,10 @@ def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
     logged = sorted({step for table in tables.values() for step in table.column("step").unique().to_pylist()})
     lasts = {max(table.column("step").unique().to_pylist()) for table in tables.values()}
     last_step = lasts.pop() if len(lasts) == 1 else None
-    steps = _kept(logged, last_step)
+    sizes = [len({*table.column("layer").to_pylist()}) for table in tables.values()]
+    lines = sum(sizes) / len(sizes) * len({(row.cell.arm, row.spec.depth) for row in view.rows})
+    most = max(2, min(MAX_STEPS, int(MAX_VALUES / (lines * len(ORDER)))))
+    steps = _kept(logged, last_step, most)
     found = []
     for depth in view.depths:
         values: list[LayerValue] = []
@@ -82,16 +88,19 @@ def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
     return tuple(found)
 
 
-def _kept(logged: Sequence[int], last_step: int | None) -> tuple[int, ...]:
+def _kept(logged: Sequence[int], last_step: int | None, most: int = MAX_STEPS) -> tuple[int, ...]:
     inner = [step for step in logged if step != last_step]
-    if len(inner) >= MAX_STEPS:
+    if len(inner) >= most:
         powers = [step for step in inner if step == 0 or step & (step - 1) == 0]
+        if len(powers) >= most:
+            picked = np.unique(np.linspace(0, len(powers) - 1, most - 1).round().astype(int))
+            powers = [powers[index] for index in picked]
         others = [step for step in inner if step not in powers]
-        room = max(MAX_STEPS - 1 - len(powers), 0)
-        picked: list[int] = (
+        room = max(most - 1 - len(powers), 0)
+        rest: list[int] = (
             np.unique(np.linspace(0, len(others) - 1, room).round().astype(int)).tolist() if room and others else []
         )
-        inner = sorted([*powers, *(others[index] for index in picked)])
+        inner = sorted([*powers, *(others[index] for index in rest)])
     # A measurement without training has one step; it is step 0, and "last" would say it twice.
     return (*inner, LAST) if inner or last_step != 0 else (0,)
 
@@ -125,10 +134,11 @@ def _cell(
             quantity=quantity,
             layer=layer,
             name=names[layer],
-            value=significant(median(found), 4),
-            low=significant(min(found), 4),
-            high=significant(max(found), 4),
+            value=significant(made.median, 4),
+            low=significant(made.low, 4),
+            high=significant(made.high, 4),
         )
         for (at, quantity, layer), found in sorted(seen.items())
+        for made in [median_and_range(found)]
     ]
     return values, left_out

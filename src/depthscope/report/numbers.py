@@ -31,6 +31,15 @@ def interval(low: float | None, high: float | None, unit: str = "") -> str:
     return f"{number(low, unit)} – {number(high, unit)}" if low is not None and high is not None else ""
 
 
+def percent(level: float) -> str:
+    """The coverage of an interval, such as 95% or, adjusted for several claims, 98.3%.
+
+    >>> percent(0.95), percent(1 - 0.05 / 3)
+    ('95%', '98.3%')
+    """
+    return f"{100 * level:.3g}%"
+
+
 def duration(seconds: float, words: Words) -> str:
     """Seconds, minutes or hours, whichever reads best."""
     if seconds < 100:

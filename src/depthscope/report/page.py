@@ -15,14 +15,16 @@ from markupsafe import Markup
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import content, gallery, judged, palette, sections
-from depthscope.report.charts import FONT, configure
+from depthscope.report import content, gallery, held, judged, palette, sections
+from depthscope.report.charts import FONT, configure, rename_tables
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
 from depthscope.report.shapes import Block
 from depthscope.report.strings import Lang
 from depthscope.report.words import Words
 
+MOST = 12
+"""Lines of a list that are shown at once; the others open at a click."""
 _ASSETS = resources.files("depthscope.report") / "assets"
 
 
@@ -32,7 +34,6 @@ def render(
     *,
     lang: Lang = "en",
     command: str,
-    provenance: Mapping[str, str] | None = None,
 ) -> bytes:
     """The page of a study, as UTF-8 HTML.
 
@@ -41,7 +42,6 @@ def render(
         findings: from `analysis.findings.judge`.
         lang: `en` or `zh`.
         command: what repeats the study, shown with a button that copies it.
-        provenance: lines to show beside those that the records hold, name -> value.
 
     Returns:
         One file that makes no request: a policy in its head forbids it.
@@ -59,7 +59,9 @@ def render(
         }
         for view in content.views(results, words)
     ]
-    sentences = sections.sentences(make_headline(results, findings, lang) or words("no_headline"), lang)
+    sentences = sections.sentences(
+        make_headline(results, findings, lang) or words("no_headline" if findings else "no_claims"), lang
+    )
     context = {
         "lang": lang,
         "t": words,
@@ -72,12 +74,17 @@ def render(
         "partial": sections.partial(results, words),
         "hero": _block(hero, charts) if hero else None,
         "claims": [_claim(each, charts) for each in judged.claims(results, findings, words)],
+        "declared": judged.declared(results, words),
+        "counted": judged.counted(findings, words),
+        "level": estimates.level,
         "parts": parts,
         "diagnoses": sections.diagnoses(results, words),
-        "controls": judged.control_cards(results, words),
+        "controls": held.control_cards(results, words),
+        "by_design": held.by_design(results, words),
+        "most": MOST,
         "failures": sections.failures(results, words),
         "command": command,
-        "provenance": [*sections.provenance(results, words), *(provenance or {}).items()],
+        "provenance": sections.provenance(results, words),
         "bibtex": bibtex(citations(results.plan)),
     }
     context["toc"] = _toc(context, words)
@@ -108,7 +115,7 @@ class Charts:
             self._tables.setdefault(name, packed)
             names[old] = name
             tables.append(name)
-        _rename(spec, names)
+        rename_tables(spec, names)
         self._charts[key] = {"spec": spec, "tables": tables, "dark": dict(dark)}
         return key
 
@@ -135,19 +142,6 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             columns.append([int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 1e15 else v for v in column])
             texts.append(None)
     return {"fields": fields, "columns": columns, "texts": texts}
-
-
-def _rename(node: Any, names: Mapping[str, str]) -> None:
-    """Point every `data: {name}` at the page's table."""
-    if isinstance(node, dict):
-        data = node.get("data")
-        if isinstance(data, dict) and data.get("name") in names:
-            data["name"] = names[data["name"]]
-        for value in node.values():
-            _rename(value, names)
-    elif isinstance(node, list):
-        for value in node:
-            _rename(value, names)
 
 
 def _block(block: Block, charts: Charts) -> dict[str, Any]:
@@ -177,6 +171,10 @@ def _block(block: Block, charts: Charts) -> dict[str, Any]:
             for each in block.legend
         ],
         "panels": panels,
+        "tagged": block.tagged,
+        "columns": 1
+        if block.controls and block.controls.depths
+        else {2: 2, 4: 2}.get(len(panels), min(len(panels), 3)),
     }
 
 
@@ -234,10 +232,7 @@ def _variables() -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    def forbid_missing(name: str) -> str:
-        return (_ASSETS / name).read_text(encoding="utf-8")
-
-    loader = jinja2.FunctionLoader(forbid_missing)
+    loader = jinja2.FunctionLoader(_asset)
     return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
 
 

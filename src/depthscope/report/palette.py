@@ -73,8 +73,9 @@ def assign(arms: Sequence[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
         if name in given:
             continue
         colors, shapes = (_COLD, _SHAPES_COLD) if residual else (_WARM, _SHAPES_WARM)
-        index = count[residual] % len(colors)
-        given[name] = (colors[index], shapes[index])
+        index, turn = count[residual] % len(colors), count[residual] // len(colors)
+        # A colour that comes again comes with another shape: 16 looks of either kind.
+        given[name] = (colors[index], shapes[(index + turn) % len(shapes)])
         count[residual] += 1
     return given
 

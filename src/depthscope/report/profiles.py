@@ -8,8 +8,8 @@ from depthscope.report import charts
 from depthscope.report.charts.profile import TheoryPoint, domains_of
 from depthscope.report.content import View, significant
 from depthscope.report.layers import LAST, DepthProfile, depth_profiles
-from depthscope.report.palette import Series
-from depthscope.report.shapes import Block, Controls, Panel, legend_of
+from depthscope.report.palette import INK, Series
+from depthscope.report.shapes import Block, Controls, Legend, Panel, legend_of
 from depthscope.report.words import Words
 
 SIDE_BY_SIDE = 2
@@ -41,6 +41,8 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
     kept = len(profiles[0].steps)
     if kept < total:
         notes.append(words("profile_thinned", count=kept, total=total))
+    line = Legend(label=words("theory_line"), color=INK, shape="dashed")
+    theory_line = (line,) if any(theories) else ()
     one_at_a_time = len(panels) > SIDE_BY_SIDE
     if one_at_a_time:
         panels.reverse()  # the deepest first: it has the most to show
@@ -52,7 +54,7 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
             heading=words("profile_section"),
             caption=words("profile_caption"),
             panels=tuple(panels),
-            legend=legend_of(series),
+            legend=legend_of(series) + theory_line,
             controls=Controls(quantities=tuple(quantities.items()), steps=steps, at=0, depths=choice),
             notes=tuple(notes),
         )

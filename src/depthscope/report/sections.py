@@ -14,29 +14,32 @@ from depthscope.report.estimates import Estimates
 from depthscope.report.numbers import duration, interval, number
 from depthscope.report.palette import Series
 from depthscope.report.strings import Lang
+from depthscope.report.translate import phrases
 from depthscope.report.words import Words
 
 TABLE_METRICS = (
     "train_accuracy",
-    "test_accuracy",
-    "train_loss",
-    "test_loss",
     "train_accuracy_running",
+    "train_loss",
     "train_loss_running",
+    "test_accuracy",
+    "test_loss",
+    "validation_accuracy",
+    "validation_loss",
     "dh_factor_first",
+    "dw_factor_first",
     "dh_factor_last",
     "dh_factor_change",
     "gradcheck_complex_median",
     "gradcheck_central_median",
     "gradcheck_five_point_median",
 )
-_OF_TRAINING = {*TABLE_METRICS[:6], "dh_factor_last", "dh_factor_change"}
-MAX_METRICS = 4
-"""Columns of figures: more would not fit beside the arms' names; the rest stands in the tables of the folder."""
+_OF_TRAINING = {*TABLE_METRICS[:8], "dh_factor_last", "dh_factor_change"}
+MAX_METRICS = 6
+"""Columns of figures: more would not fit beside the arms' names; the rest stands in the tables of the folder.
+What a claim is judged by is shown whatever their number."""
 MAX_MISSING = 12
 """Cells whose missing runs are listed."""
-_INSTEAD = {"train_accuracy_running": "train_accuracy", "train_loss_running": "train_loss"}
-"""Running averages are shown where the clean figure is not there."""
 
 
 def facts(results: Results, words: Words) -> list[str]:
@@ -80,7 +83,8 @@ def part(results: Results, view: View, estimates: Estimates, words: Words) -> di
         for series in view.series
         if arms[series.name].note
     ]
-    return {"title": view.title, "table": _table(view, estimates, words), "notes": notes}
+    claimed = {claim.metric for claim in results.study.claims if claim.part == view.part}
+    return {"title": view.title, "table": _table(view, estimates, claimed, words), "notes": notes}
 
 
 def symbol(series: Series) -> dict[str, str]:
@@ -88,13 +92,11 @@ def symbol(series: Series) -> dict[str, str]:
     return {"shape": series.shape, "css": f"var(--c{series.color[1:]})"}
 
 
-def _table(view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
+def _table(view: View, estimates: Estimates, claimed: set[str], words: Words) -> dict[str, Any]:
     cells = {key: estimates.cell(view, *key) for key in view.cells()}
     present = {metric for cell in cells.values() for metric in cell.estimates}
-    metrics = [each for each in TABLE_METRICS if each in present and _INSTEAD.get(each) not in present]
-    if not view.trained:
-        metrics = [each for each in metrics if each not in _OF_TRAINING]
-    metrics = metrics[:MAX_METRICS]
+    metrics = [each for each in TABLE_METRICS if each in present and (view.trained or each not in _OF_TRAINING)]
+    metrics = [each for each in TABLE_METRICS if each in {*metrics[:MAX_METRICS], *(claimed & present)}]
     heads = [words("arm"), words("depth"), words("seeds"), words("parameters")]
     heads += [words.metric(metric) for metric in metrics]
     heads.append(words("time"))
@@ -152,20 +154,15 @@ def failures(results: Results, words: Words) -> list[dict[str, str]]:
                 rest = words("and_more", count=sum(len(seeds) for seeds in list(places.values())[MAX_MISSING:]))
                 found.append({"status": words("status.missing"), "where": rest, "reason": "", "remedy": ""})
             continue
+        alike: dict[tuple[str, int, str, str], list[int]] = {}
         for row in rows:
             assert row.record is not None
             ended = row.record.outcome
-            where = (
-                f"{_place(results, row, words)}, {words('seed')} {row.cell.seed}, {words('at_step', step=ended.step)}"
-            )
-            found.append(
-                {
-                    "status": words(f"status.{status}"),
-                    "where": where,
-                    "reason": ended.reason or "",
-                    "remedy": ended.remedy or "",
-                }
-            )
+            told = (phrases(ended.reason, words.lang), phrases(ended.remedy, words.lang))
+            alike.setdefault((_place(results, row, words), ended.step, *told), []).append(row.cell.seed)
+        for (place, step, reason, remedy), seeds in alike.items():
+            where = f"{place}, {words('seed')} {', '.join(map(str, seeds))}, {words('at_step', step=step)}"
+            found.append({"status": words(f"status.{status}"), "where": where, "reason": reason, "remedy": remedy})
     return found
 
 
@@ -190,7 +187,8 @@ def provenance(results: Results, words: Words) -> list[tuple[str, str]]:
         starts = [moment(each.timings.started) for each in sorted(records, key=lambda each: each.timings.started)]
         span = starts[0] if starts[0] == starts[-1] else f"{starts[0]} – {starts[-1]}"
         found.append((words("prov.started"), span))
-        total = sum(each.timings.wall_s for each in records)
+        # Runs go side by side: their wall clocks overlap and have no sum.
+        total = sum(each.timings.cpu_s for each in records)
         found.append((words("prov.total_time"), duration(total, words)))
     found.append((words("prov.study_digest"), results.study.digest))
     return found

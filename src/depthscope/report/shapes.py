@@ -18,6 +18,7 @@ class Panel:
         title: heading above the chart; empty where the block's says all.
         draw: makes the chart; takes `width`, `height`, and for profiles `at` and `quantity`.
         dark: colours of this chart alone, light -> dark.
+        tagged: whether the arms' names stand in the chart.
     """
 
     key: str
@@ -25,6 +26,7 @@ class Panel:
     describe: str
     draw: Callable[..., Any]
     dark: Mapping[str, str] = field(default_factory=dict)
+    tagged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,7 @@ class Block:
     Attributes:
         kind: `depth`, `curves`, `profile` or `gradcheck`.
         key: fit for an HTML id and a file name.
+        tagged: whether the arms' names stand in the figure itself, where it is wide enough.
     """
 
     kind: str
@@ -71,6 +74,7 @@ class Block:
     legend: tuple[Legend, ...] = ()
     controls: Controls | None = None
     notes: tuple[str, ...] = ()
+    tagged: bool = False
 
 
 def legend_of(series: tuple[Series, ...]) -> tuple[Legend, ...]:

@@ -1,10 +1,12 @@
-"""Every sentence of the page and its figures, in each language: one table, and nothing outside it."""
+"""Every sentence of the page and its figures, in each language: two tables, and nothing outside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
+
+from depthscope.report.strings_judged import JUDGED
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = get_args(Lang)
@@ -18,17 +20,20 @@ _TABLE: dict[str, tuple[str, str]] = {
     "seeds_count": ("{n} seeds", "{n} 个随机种子"),
     "finding": ("The finding", "结论"),
     "no_headline": ("No claim could be judged yet.", "目前尚无可以判定的论断。"),
-    "confirmatory": ("Declared beforehand as the one confirmatory claim", "事先声明的唯一验证性论断"),
+    "no_claims": ("This study declares no claim.", "本研究没有声明论断。"),
     "partial": (
         "This page is partial: {missing} of {total} runs are missing. The command below does only what is missing.",
         "本页内容不完整：{total} 次运行中缺少 {missing} 次。下面的命令只会补做缺少的部分。",
     ),
+    "comma": (", ", "，"),
     "contents": ("On this page", "本页目录"),
     # Arms
     "arms": ("What was compared", "比较的对象"),
     "arms_lead": (
-        "Means over seeds with 95% intervals. Train and test figures come from a clean pass after the last step.",
-        "各随机种子的均值与 95% 区间。训练与测试指标来自最后一步之后的一次完整评估。",
+        "Means over seeds, below each its {level} interval. Train and test figures come from a clean pass after the "
+        "last step; those named “last epoch” are averages over the last epoch's batches as they came.",
+        "各随机种子的均值，下方为其 {level} 区间。训练与测试指标来自最后一步之后的一次完整评估；"
+        "标有“最后一轮”的是最后一轮各批次的平均值。",
     ),
     "arms_all": ("All {count} cells", "全部 {count} 格"),
     "arm": ("arm", "组别"),
@@ -36,7 +41,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "seed": ("seed", "随机种子"),
     "seeds": ("seeds", "种子数"),
     "parameters": ("parameters", "参数量"),
-    "time": ("time per run", "每次运行耗时"),
+    "time": ("wall clock per run", "每次运行耗时"),
     "of_planned": ("{done} of {planned}", "{done} / {planned}"),
     "metric.train_accuracy": ("train accuracy", "训练准确率"),
     "metric.test_accuracy": ("test accuracy", "测试准确率"),
@@ -47,6 +52,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "metric.train_accuracy_running": ("train accuracy, last epoch", "训练准确率（最后一轮）"),
     "metric.train_loss_running": ("train loss, last epoch (nats)", "训练损失（最后一轮，nats）"),
     "metric.dh_factor_first": ("|dL/dh| factor per layer, step 0", "每层 |dL/dh| 倍数，第 0 步"),
+    "metric.dw_factor_first": ("|dW| factor per layer, step 0", "每层 |dW| 倍数，第 0 步"),
     "metric.dh_factor_last": ("|dL/dh| factor per layer, last step", "每层 |dL/dh| 倍数，最后一步"),
     "metric.dh_factor_change": ("change of the |dL/dh| factor by training", "训练引起的 |dL/dh| 倍数变化"),
     "metric.gradcheck_complex_median": ("median error, complex step", "误差中位数，复数步"),
@@ -58,9 +64,9 @@ _TABLE: dict[str, tuple[str, str]] = {
     "legend": ("arms", "组别"),
     "depth_section": ("What depth does to the result", "深度如何影响结果"),
     "depth_caption": (
-        "Each small mark is one seed, each large one an estimate over seeds, with its 95% interval. "
+        "Each small mark is one seed, each large one an estimate over seeds, with its {level} interval. "
         "Marks stand side by side so that none hides another; depths are {depths}.",
-        "每个小标记是一个随机种子，每个大标记是各种子的估计值及其 95% 区间。"
+        "每个小标记是一个随机种子，每个大标记是各种子的估计值及其 {level} 区间。"
         "标记并排放置以免相互遮挡；深度为 {depths}。",
     ),
     "depth_describe": (
@@ -69,8 +75,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "x_depth": ("depth (layers)", "深度（层）"),
     "estimate": ("estimate", "估计值"),
-    "low": ("95% from", "95% 下限"),
-    "high": ("95% to", "95% 上限"),
+    "low": ("{level} from", "{level} 下限"),
+    "high": ("{level} to", "{level} 上限"),
     "curves_section": ("How training went", "训练过程"),
     "curves_caption.train": (
         "Training {what} in clean passes over all training examples during training, one panel for each arm on a "
@@ -81,6 +87,12 @@ _TABLE: dict[str, tuple[str, str]] = {
         "Training {what} during training, averaged over each epoch's batches as they came, one panel for each arm "
         "on a shared scale. Thin lines are seeds, strong lines their mean. Deeper is darker.",
         "训练过程中的{what}（对每轮各批次取平均），每组一幅图，共用同一刻度。细线为各随机种子，粗线为均值；颜色越深，网络越深。",
+    ),
+    "curves_caption.full_batch": (
+        "Training {what} during training, over all training examples at once, one panel for each arm on a shared "
+        "scale. Thin lines are seeds, strong lines their mean as far as all seeds went. Deeper is darker.",
+        "训练过程中一次使用全部训练样本的{what}，每组一幅图，共用同一刻度。"
+        "细线为各随机种子，粗线为均值（到最先停止的种子为止）；颜色越深，网络越深。",
     ),
     "curves_describe": (
         "Training {what} of {arm} during training, a line for each depth ({depths}).",
@@ -124,6 +136,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "lowest": ("lowest seed", "最小种子"),
     "highest": ("highest seed", "最大种子"),
     "theory": ("expected at initialisation", "初始化时的理论预期"),
+    "theory_line": ("theory at initialisation, drawn from the output end", "初始化时的理论预期，以输出端为起点"),
     "quantity": ("Quantity", "量"),
     "depth_choice": ("Depth", "深度"),
     "training_step": ("Training step", "训练步"),
@@ -153,128 +166,20 @@ _TABLE: dict[str, tuple[str, str]] = {
         "{arm}（{depth} 层）梯度的相对误差随步长的变化，按方法区分。",
     ),
     "gradcheck_exact": (
-        "{count} errors were exactly zero and cannot stand on a logarithmic axis.",
-        "有 {count} 个误差恰为零，无法在对数坐标上显示。",
+        "{count} medians were exactly zero and cannot stand on a logarithmic axis.",
+        "有 {count} 个中位数恰为零，无法在对数坐标上显示。",
     ),
     "method.central": ("central difference", "中心差分"),
     "method.five_point": ("five-point difference", "五点差分"),
     "method.complex": ("complex step", "复数步"),
     "x_h": ("step size h", "步长 h"),
     "y_error": ("relative error", "相对误差"),
-    # Claims
-    "claims_section": ("What was claimed, and what came of it", "论断与判定"),
-    "claims_lead": (
-        "Claims were declared in the study file before it ran. The shaded side agrees with the claim; the diamond is "
-        "the estimate, the bar its 95% interval, small dots the single seeds.",
-        "论断在运行之前已写入研究文件。阴影一侧与论断相符；菱形为估计值，横条为其 95% 区间，小点为各随机种子。",
-    ),
-    "claims_multiple": (
-        "Claims not marked confirmatory are exploratory: their intervals are not corrected for their number.",
-        "未标为验证性的论断均为探索性论断，其区间未作多重比较校正。",
-    ),
-    "verdict.supported": ("supported", "成立"),
-    "verdict.refuted": ("refuted", "不成立"),
-    "verdict.undecided": ("undecided", "尚无定论"),
-    "difference_of": ("difference in {metric}", "{metric}之差"),
-    "over_theory": ("measured over expected", "实测与理论之比"),
-    "share_of_runs": ("share of runs that satisfy the claim", "满足论断的运行所占比例"),
-    "tag_confirmatory": ("confirmatory", "验证性"),
-    "tag_exploratory": ("exploratory", "探索性"),
-    "margin.at_least": ("at least {margin}", "不低于 {margin}"),
-    "margin.at_most": ("at most {margin}", "不高于 {margin}"),
-    "margin.within": ("within {margin} of 1", "与 1 相差不超过 {margin}"),
-    "claim_describe": (
-        "{text}: {verdict}. Estimate {value}; claimed: {margin}.",
-        "{text}：{verdict}。估计值 {value}；论断：{margin}。",
-    ),
-    "made_from": ("The estimates behind it", "所依据的估计"),
-    "name": ("name", "名称"),
-    "value": ("value", "数值"),
-    "interval": ("95% interval", "95% 区间"),
-    "method": ("method", "方法"),
-    "each_seed": ("by seed", "各种子"),
-    "not_estimated": ("no estimate", "无估计"),
-    # Diagnosis, control, failures
-    "diagnosis_section": ("Diagnosis", "诊断"),
-    "control_section": ("What was held equal, and what was not", "哪些被控制，哪些没有"),
-    "control_lead": (
-        "“Same seed” is not “same weights”, so digests of what the arms share were recorded and compared.",
-        "“相同的种子”并不等于“相同的权重”，因此记录并比较了各组共享内容的摘要。",
-    ),
-    "pair": ("{a} and {b}", "{a}与{b}"),
-    "control.shared": (
-        "all tensors that both have start exactly equal: {count}, on each of {seeds} seeds",
-        "两者共有的 {count} 个张量在全部 {seeds} 个随机种子上起点完全相同",
-    ),
-    "control.some_shared": (
-        "tensors that both have and that start exactly equal: {count}, on each of {seeds} seeds",
-        "两者共有且起点完全相同的张量：{count} 个，在全部 {seeds} 个随机种子上",
-    ),
-    "control.differing": (
-        "tensors that both have and that start otherwise: {count} ({names})",
-        "两者共有但起点不同的张量：{count} 个（{names}）",
-    ),
-    "control.only_arm": ("tensors of the second alone: {count} ({names})", "仅后者拥有的张量：{count} 个（{names}）"),
-    "control.only_baseline": (
-        "tensors of the first alone: {count} ({names})",
-        "仅前者拥有的张量：{count} 个（{names}）",
-    ),
-    "control.data.same": ("the same data", "数据相同"),
-    "control.data.other": ("different data", "数据不同"),
-    "control.order.same": ("the same examples in the same order, step by step", "每一步的样本及其顺序相同"),
-    "control.order.other": ("batches in a different order", "批次顺序不同"),
-    "control.order.full": ("all examples at once, at every step", "每一步都使用全部样本"),
-    "control.augment.same": ("the same augmentation draws", "数据增强的随机抽取相同"),
-    "control.augment.other": ("different augmentation draws", "数据增强的随机抽取不同"),
-    "control.fields": ("differs by design: {fields}", "有意不同的设置：{fields}"),
-    "control_untuned": (
-        "Each arm was run with one recipe, and none was tuned for its arm: what is found holds for this recipe.",
-        "每组只用一套配方运行，没有针对任何一组调参：结论只对该配方成立。",
-    ),
-    "failures_section": ("Runs that did not complete", "未完成的运行"),
-    "status.diverged": ("diverged", "发散"),
-    "status.failed": ("failed", "失败"),
-    "and_more": ("and {count} more runs", "另有 {count} 次运行"),
-    "status.missing": ("missing", "缺失"),
-    "at_step": ("at step {step}", "第 {step} 步"),
-    "remedy": ("Remedy", "建议"),
-    "failures_lead": (
-        "They are counted here and left out of every mean; no value was put in their place.",
-        "它们仅在此列出，不计入任何均值，也没有用其他数值代替。",
-    ),
-    # Repeat and cite
-    "repeat_section": ("Repeat it", "重复实验"),
-    "repeat_lead": (
-        "The same command continues a partial folder and does nothing where all is done.",
-        "同一命令会继续未完成的文件夹；若已全部完成则不再运行。",
-    ),
-    "copy": ("Copy", "复制"),
-    "copied": ("Copied", "已复制"),
-    "provenance": ("Where the numbers were made", "数据来源环境"),
-    "prov.depthscope": ("Depthscope", "Depthscope 版本"),
-    "prov.python": ("Python", "Python 版本"),
-    "prov.numpy": ("NumPy", "NumPy 版本"),
-    "prov.torch": ("PyTorch", "PyTorch 版本"),
-    "prov.platform": ("system", "系统"),
-    "prov.processor": ("processor", "处理器"),
-    "prov.device": ("device", "设备"),
-    "prov.threads": ("threads per run", "每次运行的线程数"),
-    "prov.study_digest": ("digest of the study", "研究摘要值"),
-    "prov.started": ("runs started", "运行开始时间"),
-    "prov.total_time": ("wall clock of all runs", "所有运行的总耗时"),
-    "cite_section": ("What it rests on", "参考文献"),
-    "cite_lead": ("BibTeX of just what this study used.", "本研究所用内容的 BibTeX。"),
-    "noscript": (
-        "The figures are drawn by JavaScript inside this file (nothing is loaded); tables and claims read without it.",
-        "图由本文件内的 JavaScript 绘制（不加载任何外部内容）；表格与论断无需脚本即可阅读。",
-    ),
-    "offline": ("One file, no requests: it reads the same offline.", "单个文件，不发出任何请求：离线亦可阅读。"),
-    "seconds": ("{value} s", "{value} 秒"),
-    "minutes": ("{value} min", "{value} 分钟"),
-    "hours": ("{value} h", "{value} 小时"),
 }
 
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
-    {lang: MappingProxyType({key: texts[index] for key, texts in _TABLE.items()}) for index, lang in enumerate(LANGS)}
+    {
+        lang: MappingProxyType({key: texts[index] for key, texts in (_TABLE | JUDGED).items()})
+        for index, lang in enumerate(LANGS)
+    }
 )
 """language -> key -> text."""

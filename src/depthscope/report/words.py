@@ -26,10 +26,6 @@ class Words:
         """The text of a key, its braces filled."""
         return self.table[key].format(**values)
 
-    def has(self, key: str) -> bool:
-        """Whether the table holds the key."""
-        return key in self.table
-
     def pick(self, text: Mapping[Any, str] | None, otherwise: str = "") -> str:
         """A text by language: this one, or English, or whichever there is."""
         if not text:

@@ -53,7 +53,8 @@
     element.dataset.drawn = "yes";
   }
 
-  const shown = (element) => !element.closest("[hidden]");
+  // What is folded away has no width to draw in; it is drawn when it opens.
+  const shown = (element) => !element.closest("[hidden], details:not([open])");
   async function drawAll(again) {
     for (const element of document.querySelectorAll(".chart")) {
       if (shown(element) && (again || !element.dataset.drawn)) await draw(element);
@@ -142,6 +143,7 @@
   window.addEventListener("afterprint", () => darkQuery.matches && recolor(both));
 
   document.querySelectorAll("figure.block").forEach(wire);
+  for (const each of document.querySelectorAll("details")) each.addEventListener("toggle", () => drawAll(false));
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", () => copy(button)));
   darkQuery.addEventListener("change", () => drawAll(true));
   window.depthscope = { views };

@@ -3,7 +3,9 @@
 from depthscope.report.charts.base import FONT as FONT
 from depthscope.report.charts.base import Look as Look
 from depthscope.report.charts.base import configure as configure
+from depthscope.report.charts.base import rename_tables as rename_tables
 from depthscope.report.charts.claims import claim_interval as claim_interval
+from depthscope.report.charts.claims import extent as extent
 from depthscope.report.charts.curves import Curve as Curve
 from depthscope.report.charts.curves import training_curves as training_curves
 from depthscope.report.charts.depth import Dot as Dot

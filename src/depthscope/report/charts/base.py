@@ -138,6 +138,19 @@ def sized(chart: Any, tables: Tables, *, width: int | None, height: int, describ
     return done
 
 
+def rename_tables(node: Any, names: Mapping[str, str]) -> None:
+    """Point every `data: {name}` of a specification at a table by another name."""
+    if isinstance(node, dict):
+        data = node.get("data")
+        if isinstance(data, dict) and data.get("name") in names:
+            data["name"] = names[data["name"]]
+        for value in node.values():
+            rename_tables(value, names)
+    elif isinstance(node, list):
+        for value in node:
+            rename_tables(value, names)
+
+
 _DECADES = "log(datum.value) / LN10"
 
 

@@ -48,7 +48,7 @@ def claim_interval(
         raise ValueError(f"figure: the claim {finding.claim!r} has no estimate to draw.")
     tables = base.Tables()
     wanted = wanted_range(finding, rows[0][1].unit)
-    low, high = _extent(wanted, [estimate for _, estimate in rows], zero=zero)
+    low, high = extent(wanted, [estimate for _, estimate in rows], zero=zero)
     format_ = ".0%" if percent else "~g"
     x = alt.X(
         "x:Q",
@@ -112,7 +112,7 @@ def wanted_range(finding: Finding, unit: str) -> tuple[float, float]:
     return 1 - finding.margin, 1 + finding.margin
 
 
-def _extent(wanted: tuple[float, float], estimates: Sequence[Estimate], *, zero: bool) -> tuple[float, float]:
+def extent(wanted: tuple[float, float], estimates: Sequence[Estimate], *, zero: bool) -> tuple[float, float]:
     """The stretch of the axis: all that is drawn, with room so that the wanted side is seen as a side."""
     shown = [edge for edge in wanted if math.isfinite(edge)]
     for each in estimates:

@@ -85,6 +85,7 @@ def against_depth(
     step = gap * min(0.5 / max(len(series), 2), 0.1)
 
     right = depths[-1] * math.exp(gap * 0.4)
+    domain = _domain(dots, marks)
 
     def place(name: str, depth: int, seed: int | None = None) -> float:
         index = [each.name for each in series].index(name)
@@ -105,7 +106,9 @@ def against_depth(
         axis=alt.Axis(title=x_title, values=depths, format="d", labelOverlap=False),
     )
     y = alt.Y(
-        "value:Q", scale=alt.Scale(zero=False, nice=True, padding=8), axis=base.value_axis(y_title, percent=percent)
+        "value:Q",
+        scale=alt.Scale(domain=list(domain), nice=False, zero=False),
+        axis=base.value_axis(y_title, percent=percent),
     )
     dot_rows = [
         {
@@ -170,7 +173,7 @@ def against_depth(
         layers.insert(0, whisker)
     if tags:
         ends = [max((each for each in marks if each.series == one.name), key=lambda each: each.depth) for one in series]
-        places = base.spread([_fraction(each.value, dots, marks) * height for each in ends], 19)
+        places = base.spread([_fraction(each.value, domain) * height for each in ends], 19)
         for one, end, to in zip(series, ends, places, strict=True):
             row = {"series": one.label, "place": place(series[-1].name, end.depth), "value": end.value}
             # An invisible text would still take its room: on a narrow plot there is none.
@@ -178,7 +181,7 @@ def against_depth(
             tag = alt.Chart(tables.add([row])).mark_text(
                 align="left",
                 dx=14,
-                dy=to - _fraction(end.value, dots, marks) * height,
+                dy=to - _fraction(end.value, domain) * height,
                 fontSize=14,
                 fontWeight=600,
                 text=name,
@@ -187,9 +190,19 @@ def against_depth(
     return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
 
 
-def _fraction(value: float, dots: Sequence[Dot], marks: Sequence[Mark]) -> float:
-    """Where a value stands between the top (0) and the bottom (1) of what is drawn."""
+def _domain(dots: Sequence[Dot], marks: Sequence[Mark]) -> tuple[float, float]:
+    """The y range: what is drawn, with room for half a symbol and no more.
+
+    Round ends would leave a band without data, such as one above 100%.
+    """
     ends = [edge for each in marks for edge in (each.value, each.low, each.high) if edge is not None]
     ends += [each.value for each in dots]
     low, high = min(ends), max(ends)
-    return (high - value) / (high - low) if high > low else 0.5
+    room = 0.04 * (high - low) or 0.05 * max(abs(high), 1e-12)
+    return low - room, high + room
+
+
+def _fraction(value: float, domain: tuple[float, float]) -> float:
+    """Where a value stands between the top (0) and the bottom (1) of the plot."""
+    low, high = domain
+    return (high - value) / (high - low)

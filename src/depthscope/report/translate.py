@@ -1,0 +1,37 @@
+"""Reason and remedy of a run that did not complete, in the page's language; a record holds them in English.
+
+Names of exceptions, functions and fields are code and have no translation. What is not known here,
+such as the message of an exception, stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from depthscope.report.strings import Lang
+
+_PHRASES = (
+    (r"training loss (\S+) at step (\d+)", "第 {1} 步的训练损失为 {0}"),
+    (r"a smaller lr, a longer warm-up, or a normaliser", "减小 lr、延长预热，或加入归一化"),
+    (r"mend what the reason names", "修复原因所指的问题"),
+    (r"the same command does this run again", "同一命令会重做这次运行"),
+)
+
+
+def phrases(text: str | None, lang: Lang) -> str:
+    """Phrases joined by semicolons, each by itself.
+
+    >>> phrases("training loss nan at step 17", "zh"), phrases(None, "zh"), phrases("x; y", "en")
+    ('第 17 步的训练损失为 nan', '', 'x; y')
+    """
+    if not text or lang == "en":
+        return text or ""
+    return "；".join(_phrase(each) for each in text.split("; "))
+
+
+def _phrase(text: str) -> str:
+    for pattern, chinese in _PHRASES:
+        match = re.fullmatch(pattern, text)
+        if match:
+            return chinese.format(*match.groups())
+    return text
