@@ -15,7 +15,7 @@ from markupsafe import Markup
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import content, gallery, held, judged, palette, sections
+from depthscope.report import content, gallery, held, judged, palette, recipe, sections
 from depthscope.report.charts import FONT, configure, rename_tables
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
@@ -55,6 +55,7 @@ def render(
         {
             **sections.part(results, view, estimates, words),
             "id": f"part-{view.key}",
+            "recipe": recipe.recipe(view, words),
             "blocks": [_block(each, charts) for each in gallery.blocks(results, view, estimates, words, without=shown)],
         }
         for view in content.views(results, words)

@@ -1,4 +1,4 @@
-"""Every sentence of the page and its figures, in each language: two tables, and nothing outside them."""
+"""Every sentence of the page and its figures, in each language: three tables, and nothing outside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from depthscope.report.strings_judged import JUDGED
+from depthscope.report.strings_recipe import RECIPE
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = get_args(Lang)
@@ -178,7 +179,7 @@ _TABLE: dict[str, tuple[str, str]] = {
 
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {
-        lang: MappingProxyType({key: texts[index] for key, texts in (_TABLE | JUDGED).items()})
+        lang: MappingProxyType({key: texts[index] for key, texts in (_TABLE | JUDGED | RECIPE).items()})
         for index, lang in enumerate(LANGS)
     }
 )

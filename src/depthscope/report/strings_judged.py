@@ -24,6 +24,13 @@ JUDGED: dict[str, tuple[str, str]] = {
         "small dots the single seeds. Where every seed must agree, each square is a seed.",
         "阴影一侧与论断相符；菱形为估计值，横条为其区间，小点为各随机种子。若要求每个种子都相符，则每个方块代表一个种子。",
     ),
+    "claims_rule": (
+        "How a verdict is reached: an interval that lies wholly on the claimed side makes the claim supported, one "
+        "wholly beyond makes it refuted, and one that holds the margin leaves it undecided. A claim about every seed "
+        "is supported when every run satisfies it.",
+        "判定规则：区间完全落在论断一侧为成立，完全落在另一侧为不成立，跨过界限则尚无定论。"
+        "关于“每个种子”的论断，须每次运行都满足才成立。",
+    ),
     "claims_exploratory": ("Exploratory claims", "探索性论断"),
     "claims_exploratory_lead": (
         "{counts}. Their intervals are not corrected for the number of claims. Open a line for its reason and its "
