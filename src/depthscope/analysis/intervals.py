@@ -18,10 +18,7 @@ import numpy as np
 
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.notes import joined, note
-
-_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Differences of equal decimals (.9 - .7 and .8 - .6) come apart by a few units in the last place of
-what was subtracted. Under this part of it they are equal; a t interval of rounding would decide anything."""
+from depthscope.analysis.rounding import cleaned, same, scale_of_operands
 
 
 def t_interval(
@@ -50,8 +47,7 @@ def t_interval(
     """
     kept = [float(value) for value in values if value is not None]
     notes = _left_out(len(values) - len(kept), len(values), "values_left_out")
-    size = max(map(abs, kept), default=0.0)
-    found = _t(kept, notes, size=size, level=level, name=name, unit=unit, paired=False)
+    found = _t(kept, notes, size=scale_of_operands(kept), level=level, name=name, unit=unit, paired=False)
     if found.low is None or found.high is None:
         return found
     return found.model_copy(update={"low": max(found.low, bounds[0]), "high": min(found.high, bounds[1])})
@@ -71,6 +67,7 @@ def paired_t_interval(
     level: float = 0.95,
     name: str = "mean difference",
     unit: str = "",
+    scale: float = 0.0,
 ) -> Estimate:
     """Mean of a - b over the seeds that have both, with the t interval of the differences.
 
@@ -84,17 +81,18 @@ def paired_t_interval(
         level: coverage, for normally distributed differences.
         name: what is estimated.
         unit: of the values.
+        scale: the largest number that the values were themselves made from, where they are differences. Each
+            difference is rounded by this or the values' own scale, the larger of the two (see `rounding`).
 
     >>> paired_t_interval({0: 1.0, 1: 5.0, 2: 9.0}, {0: 0.0, 1: 3.0, 2: 6.0}).values
     (1.0, 2.0, 3.0)
     """
     seeds = sorted({*a_by_seed, *b_by_seed})
-    differences, size = [], 0.0
-    for seed in seeds:
-        a, b = a_by_seed.get(seed), b_by_seed.get(seed)
-        if a is not None and b is not None:
-            differences.append(float(a) - float(b))
-            size = max(size, abs(a), abs(b))
+    columns = [(a_by_seed.get(seed), b_by_seed.get(seed)) for seed in seeds]
+    pairs = [(float(a), float(b)) for a, b in columns if a is not None and b is not None]
+    # One scale for all pairs: equal differences must round to the same number.
+    size = max(scale, scale_of_operands(value for pair in pairs for value in pair))
+    differences = [cleaned(a - b, size) for a, b in pairs]
     notes = _left_out(len(seeds) - len(differences), len(seeds), "pairs_left_out")
     return _t(differences, notes, size=size, level=level, name=name, unit=unit, paired=True)
 
@@ -224,7 +222,7 @@ def _t(
 
     n = len(kept)
     low = high = method = None
-    if n and max(kept) - min(kept) <= _ROUNDING * size:
+    if n and same(max(kept), min(kept), size):
         kept = [kept[0]] * n
     # The first value plus the mean of what lies above it: equal values have exactly their own mean.
     value = kept[0] + float(np.mean(np.array(kept) - kept[0])) if kept else None

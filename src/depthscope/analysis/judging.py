@@ -24,6 +24,10 @@ diverged runs say and never overrule it: where a diverged run speaks against, th
 the survivors' interval violates it, else undecided; where it speaks for, supported if their interval
 satisfies it, else undecided; where both happen, or the metric has no worse side (as the gradient's
 factor and a ratio to theory), undecided. The note says how many diverged, and what that speaks for.
+A figure that was measured before training (`table.BEFORE_TRAINING`) knows nothing of a later
+divergence: it is read from such a run as from any, and there is nothing to tell.
+
+A bound (`than`) is in the metric's own scale: of an accuracy a fraction, .1 for ten points.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from depthscope.analysis import samples
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.intervals import bounds_of, paired_t_interval, t_interval
 from depthscope.analysis.levels import each_once, judge_every_seed, judge_median, judge_theory
+from depthscope.analysis.rounding import scale_of_operands
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
 from depthscope.analysis.verdicts import (
@@ -74,6 +79,7 @@ def _difference(results: Results, claim: DifferenceClaim | DifferenceInDifferenc
     cells = [(chosen(a), chosen(b)) for a, b in pairs]
     columns = [tuple(samples.mean_by_seed(found, claim.metric) for found in pair) for pair in cells]
     names = [f"{claim.metric}: {samples.place(a)} minus {samples.place(b)}" for a, b in cells]
+    scale = scale_of_operands(value for pair in columns for column in pair for value in column.values())
     made_from: list[Estimate]
     if len(cells) == 1:
         judged = paired_t_interval(*columns[0], level=level, name=names[0], unit=claim.unit)
@@ -89,13 +95,13 @@ def _difference(results: Results, claim: DifferenceClaim | DifferenceInDifferenc
     else:
         changes = [_subtract(*pair) for pair in columns]
         name = f"{claim.metric}: ({_short(cells[0])}) minus ({_short(cells[1])})"
-        judged = paired_t_interval(changes[0], changes[1], level=level, name=name, unit=claim.unit)
+        judged = paired_t_interval(*changes, level=level, name=name, unit=claim.unit, scale=scale)
         made_from = [
             paired_t_interval(*pair, name=name, unit=claim.unit) for pair, name in zip(columns, names, strict=True)
         ]
     counts = samples.census(each_once([found for pair in cells for found in pair]), claim.metric)
     said = _divergence(cells, claim)
-    verdict = of_survivors(against(judged.low, judged.high, claim.expect, claim.than), said)
+    verdict = of_survivors(against(judged.low, judged.high, claim.expect, claim.than, scale), said)
     return Judgement(
         verdict="undecided" if counts.silent else verdict,
         estimates=(noted(judged, counts, said), *made_from),
@@ -114,7 +120,7 @@ def _divergence(
     for at, pair in enumerate(cells):
         for side, found in enumerate(pair):
             sign = 1.0 if at == side else -1.0  # (first.a - first.b) - (second.a - second.b): + - - +
-            if any(samples.status(row) == "diverged" for sample in found for row in sample.rows):
+            if any(samples.status(row, claim.metric) == "diverged" for sample in found for row in sample.rows):
                 said.add(divergence_says(None if worst is None else sign * worst, claim.expect))
     return tuple(sorted(said))
 

@@ -150,7 +150,7 @@ def _satisfies(row: ResultRow, claim: LevelClaim) -> bool | None:
 def _value(row: ResultRow, claim: LevelClaim) -> float | None:
     """The metric, or its far end for a run whose divergence violates the claim."""
     worst = diverged_value(claim.metric)
-    if samples.status(row) == "diverged" and divergence_says(worst, claim.expect) == "against":
+    if samples.status(row, claim.metric) == "diverged" and divergence_says(worst, claim.expect) == "against":
         return worst
     return row.value(claim.metric)
 
@@ -158,7 +158,7 @@ def _value(row: ResultRow, claim: LevelClaim) -> float | None:
 def _taken_out(sample: Sample, claim: LevelClaim) -> set[Says]:
     """What the runs that diverged say, where they have no place in the order."""
     said = divergence_says(diverged_value(claim.metric), claim.expect)
-    some = any(samples.status(row) == "diverged" for row in sample.rows)
+    some = any(samples.status(row, claim.metric) == "diverged" for row in sample.rows)
     return {said} if some and said != "against" else set()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from depthscope.analysis.notes import ABSENT, Lang, note
-from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.table import BEFORE_TRAINING, ResultRow, Results
 from depthscope.study.claims import Select
 
 
@@ -42,9 +42,10 @@ class Census:
     Attributes:
         total: runs that the claim asks for.
         missing: not done yet.
-        diverged: ended with a loss that is not finite, or above the bound (1000 ln K nats for K classes).
+        diverged: ended with a loss that is not finite, or above the bound (1000 ln K nats for K classes); none
+            where the metric was measured before training.
         failed: ended by an error.
-        unmeasured: completed, and without the metric.
+        unmeasured: completed, and without the metric; or without one that was measured before training.
     """
 
     total: int
@@ -82,21 +83,27 @@ def group(rows: Iterable[ResultRow]) -> tuple[Sample, ...]:
     )
 
 
-def status(row: ResultRow) -> str:
-    """`missing`, `completed`, `diverged` or `failed`."""
-    return "missing" if row.record is None else row.record.outcome.status
+def status(row: ResultRow, metric: str | None = None) -> str:
+    """`missing`, `completed`, `diverged` or `failed`; as far as it concerns this metric, where one is given.
+
+    What was measured before training is as complete in a run that diverged as in any.
+    """
+    if row.record is None:
+        return "missing"
+    found = row.record.outcome.status
+    return "completed" if found == "diverged" and metric in BEFORE_TRAINING else found
 
 
 def census(found: Iterable[Sample], metric: str) -> Census:
     """Count what became of the runs of these samples."""
     rows = [row for sample in found for row in sample.rows]
-    kinds = [status(row) for row in rows]
+    kinds = [status(row, metric) for row in rows]
     return Census(
         total=len(rows),
         missing=kinds.count("missing"),
         diverged=kinds.count("diverged"),
         failed=kinds.count("failed"),
-        unmeasured=sum(status(row) == "completed" and row.value(metric) is None for row in rows),
+        unmeasured=sum(status(row, metric) == "completed" and row.value(metric) is None for row in rows),
     )
 
 

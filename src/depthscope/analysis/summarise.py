@@ -32,7 +32,8 @@ class CellSummary:
         num_failed: runs that ended by an error.
         num_stopped_early: completed runs that the recipe's declared rule ended.
         steps: fewest and most updates of the completed runs; None without any.
-        estimates: metric -> mean with its t interval over the completed runs; a metric that no run has is left out.
+        estimates: metric -> mean with its t interval over the completed runs (what was
+            measured before training: over the diverged ones too); a metric that no run has is left out.
         cpu_s: CPU time of all the cell's records together, in seconds; None without any.
         wall_s: wall time, likewise.
     """

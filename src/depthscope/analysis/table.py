@@ -15,6 +15,17 @@ from depthscope.study.expand import Cell, Plan, matching
 from depthscope.study.run import RunSpec
 from depthscope.study.study import StudySpec
 
+BEFORE_TRAINING = frozenset(
+    {
+        "dh_factor_first",
+        "dw_factor_first",
+        "gradcheck_complex_median",
+        "gradcheck_central_median",
+        "gradcheck_five_point_median",
+    }
+)
+"""Figures of the untrained network: what became of the training later changes none of them."""
+
 LoadTable = Callable[[str, str], pa.Table | None]
 """(run_id, table name) -> the table, or None where the run has none."""
 
@@ -28,8 +39,14 @@ class ResultRow:
     record: RunRecord | None
 
     def value(self, metric: str) -> float | None:
-        """The metric of a run that completed; None where it is missing, diverged or failed."""
-        if self.record is None or self.record.outcome.status != "completed":
+        """The metric of a run that completed; None where it is missing, diverged or failed.
+
+        A run that diverged still gives what was measured `BEFORE_TRAINING`.
+        """
+        if self.record is None:
+            return None
+        status = self.record.outcome.status
+        if status != "completed" and not (status == "diverged" and metric in BEFORE_TRAINING):
             return None
         return self.record.summary.get(metric)
 

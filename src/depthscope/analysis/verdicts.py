@@ -9,6 +9,7 @@ from typing import Literal
 
 from depthscope.analysis.finding import Estimate, Verdict
 from depthscope.analysis.notes import joined, note
+from depthscope.analysis.rounding import same, scale_of_operands
 from depthscope.analysis.samples import Census
 from depthscope.study.claims import Expect
 
@@ -35,8 +36,17 @@ class Judgement:
     said: tuple[Says, ...] = ()
 
 
-def against(low: float | None, high: float | None, expect: Expect, than: float) -> Verdict:
+def against(low: float | None, high: float | None, expect: Expect, than: float, scale: float = 0.0) -> Verdict:
     """The verdict of an interval on a bound; without an interval undecided.
+
+    An end that differs from the bound by rounding alone lies on it, and what lies on a bound keeps it.
+
+    Args:
+        low: lower end of the interval, or None.
+        high: upper end.
+        expect: on which side of the bound the interval must lie.
+        than: the bound.
+        scale: the largest number that the interval was made from, where that is larger than its ends.
 
     >>> against(0.1, 0.3, "at_least", 0.0), against(-0.1, 0.3, "at_least", 0.0), against(0.1, 0.3, "at_most", 0.0)
     ('supported', 'undecided', 'refuted')
@@ -45,9 +55,10 @@ def against(low: float | None, high: float | None, expect: Expect, than: float) 
         return "undecided"
     if expect == "at_most":
         low, high, than = -high, -low, -than
-    if low >= than:
+    scale = max(scale, scale_of_operands((low, high, than)))
+    if low >= than or same(low, than, scale):
         return "supported"
-    return "refuted" if high < than else "undecided"
+    return "refuted" if high < than and not same(high, than, scale) else "undecided"
 
 
 def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
