@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import digamma
 
@@ -180,3 +182,65 @@ def test_no_closed_form_is_none(changes: dict[str, Any]) -> None:
 def test_other_metrics_have_none() -> None:
     assert expected(spec_of(), "train_accuracy") is None
     assert expected(spec_of(), "dh_factor_last") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({"activation": "linear", "init": "orthogonal"}, 1e6),
+        ({"activation": "linear", "init": "orthogonal", "shortcut": "identity"}, math.sqrt(1 + 1e12)),
+        ({"activation": "tanh"}, None),  # saturated
+        ({"activation": "tanh", "shortcut": "identity"}, None),
+    ],
+)
+def test_the_largest_gain_at_the_largest_size(changes: dict[str, Any], value: float | None) -> None:
+    spec = spec_of(gain=1e6, width=65_536, depth=100_000, **changes)
+    assert expected(spec, "dh_factor_first") == (None if value is None else pytest.approx(value, rel=1e-9))
+    assert gradient_profile(spec) is None  # 1e6 to the power of 100 000
+
+
+def test_the_smallest_gain_has_a_factor_and_no_profile() -> None:
+    spec = spec_of(gain=1e-300, init="orthogonal")
+    assert expected(spec, "dh_factor_first") == pytest.approx(1e-300, rel=1e-9)
+    assert gradient_profile(spec) is None
+
+
+def test_a_fixed_point_is_taken_to_the_end() -> None:
+    """Beyond the layer where the signal settles each layer's factor is the same, at any depth."""
+    near, far = (gradient_profile(spec_of(gain=1.5, init="orthogonal", depth=depth)) for depth in (300, 400))
+    assert near is not None
+    assert far is not None
+    assert far[200:] == pytest.approx(near[100:], rel=1e-9)
+    assert factor(spec_of(gain=1.5, depth=100_000)) == pytest.approx(factor(spec_of(gain=1.5, depth=50_000)), rel=1e-4)
+
+
+def test_a_million_points_are_stood_for_by_fewer() -> None:
+    many, few = (spec_of(data_options={"points_per_arm": num}) for num in (1_000_000, 1_000))
+    assert factor(many) == factor(few)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    gain=st.floats(0, 1e6, exclude_min=True),
+    stem_gain=st.none() | st.floats(0, 1e6, exclude_min=True),
+    depth=st.integers(1, 60) | st.sampled_from([1_000, 3_000]),
+    width=st.integers(1, 65_536),
+    start=st.floats(0, 1, exclude_max=True),
+    names=st.fixed_dictionaries(
+        {
+            "shortcut": st.sampled_from(["none", "identity"]),
+            "norm": st.sampled_from(["none", "none", "batch"]),
+            "activation": st.sampled_from(["tanh", "tanh", "linear", "relu"]),
+            "init": st.sampled_from(["gaussian", "orthogonal"]),
+        }
+    ),
+)
+def test_no_valid_run_breaks_the_theory(
+    gain: float, stem_gain: float | None, depth: int, width: int, start: float, names: dict[str, str]
+) -> None:
+    """Every value is finite, or there is none. Warnings are errors here."""
+    options = {"start_radius": start, "points_per_arm": 5}
+    spec = spec_of(gain=gain, stem_gain=stem_gain, depth=depth, width=width, data_options=options, **names)
+    value, profile = expected(spec, "dh_factor_first"), gradient_profile(spec)
+    assert value is None or math.isfinite(value)
+    assert profile is None or (len(profile) == depth + 1 and all(math.isfinite(each) for each in profile))

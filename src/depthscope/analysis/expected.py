@@ -21,6 +21,10 @@ second order in chi/w and differs between examples; it is left out (about 1% at 
 
 Against simulation (`tests/analysis/test_expected.py`; medians of 12 seeds, widths 16 and 48, depths 8 to
 40, gains .5 to 2) this holds within 3%.
+
+**Far outside that.** A tanh layer whose pre-activations have a variance above 1e6 has no closed form here:
+under one unit in a thousand is not saturated, so that a network of any usual width has none of the units
+that carry the average. A profile that leaves the range of floats is none either; the factor a layer does not.
 """
 
 from __future__ import annotations
@@ -34,6 +38,12 @@ from depthscope.analysis.averages import averages_of
 from depthscope.study.run import RunSpec
 
 Array = NDArray[np.float64]
+
+_LOG_TINY, _LOG_HUGE = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.float64).max)
+_LARGEST_Q = 1e6
+"""Variance of a tanh layer's pre-activations above which it is saturated. See the module."""
+_MAX_FACTORS = 4_000_000
+"""Layers times radii that are held at once; of more radii than fit, as many at equal steps stand for all."""
 
 
 def expected(spec: RunSpec, metric: str) -> float | None:
@@ -58,10 +68,13 @@ def gradient_profile(spec: RunSpec) -> tuple[float, ...] | None:
     """|dL/dx_l| / |dL/dx_D| at step 0, for l = 0 to D; None where `expected` has no closed form.
 
     Returns:
-        D + 1 values, from the stem's output to the last square layer's, which is 1.
+        D + 1 values, from the stem's output to the last square layer's, which is 1. None too where a value
+        would leave the range of floats.
     """
     profile = _log_profile(spec)
-    return None if profile is None else tuple(float(value) for value in np.exp(profile))
+    if profile is None or not (profile.min() > _LOG_TINY and profile.max() < _LOG_HUGE):
+        return None
+    return tuple(float(value) for value in np.exp(profile))
 
 
 def _log_profile(spec: RunSpec) -> Array | None:
@@ -82,10 +95,13 @@ def _log_profile(spec: RunSpec) -> Array | None:
             return None
         radii = np.ones(1)  # a linear layer's slope is 1 at any input
     log_chi_DK = _log_chi(spec, radii)
+    if log_chi_DK is None:
+        return None
     # Row l: the product over the layers after l, one column an example.
     after = np.vstack([np.cumsum(log_chi_DK[::-1], axis=0)[::-1], np.zeros(log_chi_DK.shape[1])])
     top = after.max(axis=1)  # products of hundreds of factors would leave the floats' range
-    return np.asarray(0.5 * (top + np.log(np.mean(np.exp(after - top[:, None]), axis=1))))
+    with np.errstate(under="ignore"):
+        return np.asarray(0.5 * (top + np.log(np.mean(np.exp(after - top[:, None]), axis=1))))
 
 
 def _radii(spec: RunSpec) -> Array | None:
@@ -95,23 +111,29 @@ def _radii(spec: RunSpec) -> Array | None:
     start, points = spec.data_options["start_radius"], spec.data_options["points_per_arm"]
     assert isinstance(start, float)
     assert isinstance(points, int)
-    return np.linspace(start, 1.0, points)
+    return np.linspace(start, 1.0, min(points, max(40, min(1000, _MAX_FACTORS // spec.depth))))
 
 
-def _log_chi(spec: RunSpec, radii: Array) -> Array:
-    """The logarithm of each layer's factor on |dL/dh|^2, [D, K], from the stem on."""
+def _log_chi(spec: RunSpec, radii: Array) -> Array | None:
+    """The logarithm of each layer's factor on |dL/dh|^2, [D, K], from the stem on; None where it saturates."""
     gain, width = spec.gain, spec.width
     stem_gain = gain if spec.stem_gain is None else spec.stem_gain
     gaussian, skip = spec.init == "gaussian", spec.shortcut == "identity"
     log_f = _log_chi_squared(width) if gaussian and not skip else 0.0
+    log_gain = 2.0 * math.log(gain)  # the square of a tiny gain would be 0, and its logarithm none
+    if spec.activation == "linear":  # the slope is 1 at any signal, which itself may leave the floats' range
+        return np.full((spec.depth, len(radii)), math.log1p(gain**2) if skip else log_gain + log_f)
     q = stem_gain**2 * radii**2 / (2.0 if gaussian else width)
     second = averages_of(spec.activation, q)[1]
-    rows = []
-    for _ in range(spec.depth):
+    rows: list[Array] = []
+    while len(rows) < spec.depth:
         q = gain**2 * second * math.exp(log_f)
+        if q.max() > _LARGEST_Q:
+            return None
         _, out, slope = averages_of(spec.activation, q)
-        branch = gain**2 * slope
-        rows.append(np.log1p(branch) if skip else np.log(branch) + log_f)
+        rows.append(np.log1p(gain**2 * slope) if skip else log_gain + np.log(slope) + log_f)
+        if not skip and np.allclose(out, second, rtol=1e-15, atol=0.0):
+            rows += [rows[-1]] * (spec.depth - len(rows))  # a fixed point: nothing changes from here on
         second = second + out if skip else out
     return np.array(rows)
 
