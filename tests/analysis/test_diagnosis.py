@@ -84,6 +84,43 @@ def test_divergence_of_half_or_more_comes_first() -> None:
     assert "3 次深层运行中有 2 次发散" in found.text["zh"]
 
 
+@pytest.mark.parametrize(
+    ("shallow", "deep", "kind"),
+    [
+        (["diverged"] * 3, ["diverged"] * 3, "recipe"),
+        (["diverged", "diverged", "completed"], ["diverged"] * 3, "recipe"),
+        (["diverged", "missing", "missing"], ["diverged", "completed", "missing"], "recipe"),
+        (["diverged", "completed", "completed"], ["diverged"] * 3, "divergence"),
+        (["completed"] * 3, ["diverged"] * 3, "divergence"),
+        (["diverged"] * 3, ["completed"] * 3, "undecided"),
+    ],
+)
+def test_a_recipe_that_diverges_at_both_depths_is_no_effect_of_depth(
+    shallow: list[str], deep: list[str], kind: str
+) -> None:
+    made = [Side(statuses=dict(enumerate(each)), figures={}) for each in (shallow, deep)]
+    found = tell_apart(made[0], made[1])
+    assert found.kind == kind
+    assert ("the recipe diverges at both depths, which is no effect of depth" in found.text["en"]) == (kind == "recipe")
+    assert ("在两种深度下都发散" in found.text["zh"]) == (kind == "recipe")
+
+
+@pytest.mark.parametrize("changes", [[0.2, 0.2001], [-0.2, -0.2001], [0.2]])
+def test_two_pairs_decide_nothing(changes: list[float]) -> None:
+    """.2 and .2001: a t interval of two that is far from 0, and still two."""
+    found = diagnosed({"train_loss": changes})
+    assert found.kind == "undecided"
+    assert "fewer than 3 seeds have results at both depths" in found.text["en"]
+    assert "不足 3 个" in found.text["zh"]
+    assert diagnosed({"train_loss": [0.2, 0.2001, 0.2002]}).kind == "degradation"
+
+
+def test_the_text_says_which_training_loss() -> None:
+    running = diagnosed({"train_loss_running": UP})
+    assert "training loss (running mean of the last epoch) +0.250 nats" in running.text["en"]
+    assert "训练损失（最后一个 epoch 的运行平均）" in running.text["zh"]
+
+
 def test_a_lone_divergence_is_told_and_the_others_judged() -> None:
     found = diagnosed({"train_loss": UP}, ["diverged", "completed", "completed"])
     assert found.kind == "undecided"  # two seeds .05 apart: the interval spans 0
@@ -109,12 +146,14 @@ def test_differences_are_paired_by_seed() -> None:
 def test_text_is_made_of_the_numbers() -> None:
     found = diagnosed({"train_loss": UP, "train_accuracy": DOWN})
     assert found.text["en"] == (
-        "Degradation: the deeper network fits its own training data worse (training loss +0.250 nats "
-        "[97.5% CI 0.071 to 0.429, 3 seeds]; training accuracy −25.0 points [97.5% CI −42.9 to −7.1, 3 seeds])."
+        "Degradation: the deeper network fits its own training data worse (training loss (clean pass after "
+        "the last step) +0.250 nats [97.5% CI 0.071 to 0.429, 3 seeds]; training accuracy (clean pass after the last "
+        "step) −25.0 points [97.5% CI −42.9 to −7.1, 3 seeds])."
     )
     assert found.text["zh"] == (
-        "退化：更深的网络对自己的训练数据拟合得更差（训练损失 +0.250 nats [97.5% CI 0.071 至 0.429，3 个种子]；"
-        "训练准确率 −25.0 个百分点 [97.5% CI −42.9 至 −7.1，3 个种子]）。"
+        "退化：更深的网络对自己的训练数据拟合得更差（训练损失（最后一步之后的完整评估） "
+        "+0.250 nats [97.5% CI 0.071 至 0.429，3 个种子]；"
+        "训练准确率（最后一步之后的完整评估） −25.0 个百分点 [97.5% CI −42.9 至 −7.1，3 个种子]）。"
     )
 
 
@@ -192,7 +231,7 @@ def test_two_sides_that_fit_everything_are_no_degradation() -> None:
     found = tell_apart(*sides({**LANDED, **fitted}, {**HIGHER, **fitted}))
     assert found.kind == "none"
     assert "training loss left out: every training example is fitted on both sides" in found.text["en"]
-    assert "training accuracy 0.0 points [95% CI of the median 0.0 to 0.0, 7 seeds, all equal]" in found.text["en"]
+    assert "last step) 0.0 points [95% CI of the median 0.0 to 0.0, 7 seeds, all equal]" in found.text["en"]
     tested = tell_apart(*sides({**fitted, "test_accuracy": [0.9] * 7}, {**fitted, "test_accuracy": [0.7] * 7}))
     assert tested.kind == "overfitting"
 

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from depthscope.analysis.findings import headline, judge
+from depthscope.analysis.diagnosis import diagnose
+from depthscope.analysis.findings import findings_document, headline, judge
+from depthscope.analysis.wording import LANGS
 from depthscope.study.claims import Claim, DifferenceInDifferencesClaim, LevelClaim, Select
 from depthscope.study.study import Arm
 
 if TYPE_CHECKING:
     from tests.analysis.conftest import MakeResults, MakeTable
+
+SHORTCUTS = {"plain": "none", "res": "identity"}
 
 
 def did(metric: str = "train_accuracy", unit: str = "accuracy") -> DifferenceInDifferencesClaim:
@@ -90,22 +94,22 @@ def test_no_spread(says: Any) -> None:
     behind = "[95% CI of the median {} to {}, 6 seeds, all equal]"
     assert "the plain network lost 25.0 points of accuracy on its own training examples " in english
     assert behind.format("25.0", "25.0") in english
-    assert f"the accuracy of the residual network stayed exactly the same {behind.format('0.0', '0.0')}" in english
+    assert f"the accuracy of the residual network stayed at 50% on every seed {behind.format('0.0', '0.0')}" in english
     assert "is supported: difference in differences −25.0 points" in english
-    assert "残差网络的准确率完全没有变化 [中位数的 95% CI 0.0 至 0.0，6 个种子，数值全部相同]" in chinese
+    assert "残差网络的准确率在每个种子上都保持 50% [中位数的 95% CI 0.0 至 0.0，6 个种子，数值全部相同]" in chinese
 
 
 def test_few_equal_values_have_no_verb_of_direction(says: Any) -> None:
     english, chinese = says([0.25, 0.25], [0.5, 0.5], did())
     assert "the plain network changed by −25.0 points of accuracy on its own training examples" in english
     assert "[2 seeds, all equal], with too few seeds to tell chance by" in english
-    assert "the accuracy of the residual network stayed exactly the same [2 seeds, all equal]" in english
+    assert "the accuracy of the residual network stayed at 50% on every seed [2 seeds, all equal]" in english
     assert "is undecided" in english
     assert "lost" not in english
     assert "种子太少，无从判断是否偶然" in chinese
     english, chinese = says([0.5, 0.5], [0.25, 0.25], did())
-    assert "the accuracy of the plain network on its own training examples stayed exactly the same" in english
-    assert "普通网络在自己的训练样本上的准确率完全没有变化" in chinese
+    assert "the accuracy of the plain network on its own training examples stayed at 50% on every seed" in english
+    assert "普通网络在自己的训练样本上的准确率在每个种子上都保持 50%" in chinese
 
 
 def test_one_seed_has_no_verb_of_direction(says: Any) -> None:
@@ -196,10 +200,10 @@ def test_names_with_commas_do_not_cut_the_sentence(make_results: MakeResults) ->
     results = make_results(lambda cell: {"train_accuracy": 0.5}, arms=arms)
     assert headline(results, (), "en") == (
         "Going from 2 to 8 layers, the accuracy of the plain network (tanh) on its own training examples "
-        "stayed exactly the same [3 seeds, all equal]; "
-        "the accuracy of the bare network stayed exactly the same [3 seeds, all equal]."
+        "stayed at 50% on every seed [3 seeds, all equal]; "
+        "the accuracy of the bare network stayed at 50% on every seed [3 seeds, all equal]."
     )
-    assert "普通网络（tanh）在自己的训练样本上的准确率完全没有变化" in headline(results, (), "zh")
+    assert "普通网络（tanh）在自己的训练样本上的准确率在每个种子上都保持 50%" in headline(results, (), "zh")
 
 
 def test_no_depth_axis_leaves_the_verdict(make_results: MakeResults) -> None:
@@ -220,3 +224,59 @@ def test_no_depth_axis_leaves_the_verdict(make_results: MakeResults) -> None:
     assert headline(results, judge(results), "en") == (
         "The confirmatory claim “All fit” is supported: 3 of 3 seeds [95% CI 29.2% to 100.0%]."
     )
+
+
+def test_pairs_that_stay_at_their_own_level_have_no_common_one(make_results: MakeResults) -> None:
+    results = make_results(lambda cell: {"train_accuracy": (0.5, 0.25, 0.75)[cell.seed]})
+    assert "stayed exactly the same on every seed [3 seeds, all equal]" in headline(results, (), "en")
+    assert "在每个种子上都完全没有变化" in headline(results, (), "zh")
+    fitted = make_results(lambda cell: {"train_accuracy": 1.0})
+    assert "stayed at 100% on every seed" in headline(fitted, (), "en")
+
+
+@pytest.mark.parametrize(
+    ("shallow", "deep", "english", "chinese"),
+    [
+        ("failed", 0.5, "has no pair of results (3 of 6 runs failed);", "没有成对的结果（6 次运行中有 3 次出错）"),
+        ("failed", None, "has no pair of results (3 of 6 runs are missing, 3 of 6 runs failed);", "没有成对的结果"),
+        (None, 0.5, "has no pair of results yet (3 of 6 runs are missing);", "尚无成对的结果"),
+        ("diverged", 0.5, "diverged in 3 of 3 shallow runs;", "3 次浅层运行中有 3 次发散"),
+    ],
+)
+def test_no_pair_says_why_and_whether_one_will_come(
+    make_results: MakeResults, table: MakeTable, shallow: Any, deep: Any, english: str, chinese: str
+) -> None:
+    values = {("plain", 2): [shallow] * 3, ("plain", 8): [deep] * 3, ("res", 2): [0.5] * 3, ("res", 8): [0.5] * 3}
+    results = make_results(table(values))
+    assert f"the plain network {english}" in headline(results, (), "en")
+    assert chinese in headline(results, (), "zh")
+
+
+def test_two_confirmatory_claims_are_one_sentence(says: Any) -> None:
+    english, _ = says([0.3, 0.28, 0.26], [0.6, 0.62, 0.64], did(), did().model_copy(update={"name": "second"}))
+    assert ". The confirmatory claim “Plain" in english
+    assert "; the confirmatory claim “Plain" in english
+    assert "; The" not in english
+
+
+@pytest.mark.parametrize(("own", "other"), [("zh", "en"), ("en", "zh")])
+def test_a_study_in_one_language_is_told_in_both(make_results: MakeResults, own: str, other: str) -> None:
+    """Through every function of analysis that reads the study's own texts."""
+    texts = {"en": ("Deep is worse", "bare"), "zh": ("加深更差", "普通网络")}
+    text, label = texts[own]
+    claim = did().model_copy(update={"text": {own: text}})
+    arms = tuple(Arm(name=name, label={own: label}, set={"shortcut": set_}) for name, set_ in SHORTCUTS.items())  # type: ignore[dict-item]
+    results = make_results(
+        lambda cell: {"train_accuracy": 0.5 + 0.01 * cell.seed * cell.axes["depth"]}, claim, arms=arms
+    )
+    findings = judge(results)
+    assert findings_document(results, findings, {})["findings"][0]["text"] == {own: text}
+    assert {*findings[0].reasons} == {"en", "zh"}
+    assert all({*each.diagnosis.text} == {"en", "zh"} for each in diagnose(results))
+    for lang in LANGS:
+        said = headline(results, findings, lang)
+        assert text in said
+        assert label in said
+    assert "确认性论断" in headline(results, findings, "zh")
+    assert "confirmatory" in headline(results, findings, "en")
+    assert other not in findings[0].text

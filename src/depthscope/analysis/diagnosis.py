@@ -4,14 +4,15 @@ A deeper network that is worse on TEST data may have overfitted, degraded or div
 and test figures together tell which. The rule, on paired differences (deep minus shallow, over seeds):
 
 1. **divergence**: half or more of the deep runs that ended have diverged. (Fewer are told in the text,
-   and the others judged.)
+   and the others judged.) Where this holds of the shallow runs too, depth is not what did it: **recipe**.
 2. **degradation**: the deeper network fits its own TRAINING data worse: the interval of the training
    loss lies above 0, or that of the training accuracy under 0. He et al. 2015, arXiv 1512.03385.
 3. **overfitting**: it is shown to fit the training data at least as well (interval of the loss at or
    under 0, or of the accuracy at or above 0), and is worse on test data: test accuracy where it was
    measured, else test loss (a loss may rise by confidence alone).
 4. **none**: at least as good on both; or on training data, where no test figure exists.
-5. **undecided**: anything else. Lack of power is never evidence of absence, and training figures
+5. **undecided**: anything else, and whatever fewer than 3 pairs show (that a run diverged is seen, and
+   needs no pairs). Lack of power is never evidence of absence, and training figures
    that contradict each other (loss up, accuracy up) decide nothing.
 
 The training loss is left out, and said to be, where it measures something else than the fit:
@@ -29,56 +30,24 @@ of their median, from 6 seeds on (7 at 97.5%); fewer decide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from depthscope.analysis import samples
+from depthscope.analysis.diagnosis_words import LEAST_PAIRS, LEFT_OUT, diverged, sentence, told
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.intervals import paired_t_interval
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
-from depthscope.analysis.wording import LANGS, Lang, quantity, scale_of, spoken, spread
+from depthscope.analysis.wording import LANGS
 from depthscope.study.run import Frozen
 
-Kind = Literal["degradation", "overfitting", "divergence", "none", "undecided"]
+Kind = Literal["degradation", "overfitting", "divergence", "recipe", "none", "undecided"]
 
 _TRAIN = (("train_loss", "train_loss_running"), ("train_accuracy", "train_accuracy_running"))
 _TEST = (("test_accuracy", "test_loss"),)
-_LEFT_OUT: dict[Lang, dict[str, str]] = {
-    "en": {
-        "stopped": "training loss left out: {k} of {n} runs stopped early, which pins it",
-        "both": "training loss left out: every training example is fitted on both sides",
-    },
-    "zh": {
-        "stopped": "不看训练损失：{n} 次运行中有 {k} 次提前停止，损失因此被固定",
-        "both": "不看训练损失：两侧都拟合了全部训练样本",
-    },
-}
 _ALL = tuple(metric for group in (*_TRAIN, *_TEST) for metric in group)
-
-_MEANING: dict[Lang, dict[str, str]] = {
-    "en": {
-        "degradation": "Degradation: the deeper network fits its own training data worse",
-        "overfitting": "Overfitting: the deeper network fits its training data at least as well and test data worse",
-        "divergence": "Divergence: the loss of deep runs left all bounds (not finite, or above 1000 ln K nats)",
-        "none": "No harm from depth: the deeper network is at least as good",
-        "undecided": "Undecided: the intervals do not tell what depth did",
-        "fits": "Undecided: the deeper network fits its training data at least as well; on test data the intervals "
-        "do not tell",
-        "both": "Undecided: both networks fit every training example on every seed, and the seeds are too few to "
-        "rule out harm",
-    },
-    "zh": {
-        "degradation": "退化：更深的网络对自己的训练数据拟合得更差",
-        "overfitting": "过拟合：更深的网络对训练数据的拟合不差，在测试数据上却更差",
-        "divergence": "发散：深层运行的损失超出一切界限（不再有限，或高于 1000 ln K nats）",
-        "none": "加深无害：更深的网络至少同样好",
-        "undecided": "尚无定论：区间不足以说明加深的影响",
-        "fits": "尚无定论：更深的网络对训练数据的拟合不差；在测试数据上，区间不足以说明",
-        "both": "尚无定论：两个网络在每个种子上都拟合了全部训练样本，但种子太少，不足以排除危害",
-    },
-}
 
 
 class Diagnosis(Frozen):
@@ -154,19 +123,21 @@ def tell_apart(shallow: Side, deep: Side, *, level: float = 0.95) -> Diagnosis:
     why = "stopped" if num_stopped else "both" if both else None
     train = list(_changes(shallow, deep, _TRAIN[1:] if why else _TRAIN, level, together=True))
     test = list(_changes(shallow, deep, _TEST, level))
-    statuses = list(deep.statuses.values())
-    num_diverged = statuses.count("diverged")
-    num_ended = len(statuses) - statuses.count("missing")
-    kind = "divergence" if num_diverged and 2 * num_diverged >= num_ended else _kind(train, test)
+    lost = (_has_diverged(deep), _has_diverged(shallow))
+    kind: Kind = "recipe" if all(lost) else "divergence" if lost[0] else _kind(train, test)
     evidence = (*train, *test)
-    counts = (num_diverged, list(shallow.statuses.values()).count("diverged"))
+    num_diverged = [list(side.statuses.values()).count("diverged") for side in (deep, shallow)]
     totals = (len(deep.statuses), len(shallow.statuses))
-    what = "fits" if kind == "undecided" and _fits(train) else "both" if kind == "undecided" and both else kind
+    what: str = kind
+    if kind == "undecided" and evidence and all(change.n < LEAST_PAIRS for change in evidence):
+        what = "few"
+    elif kind == "undecided":
+        what = "fits" if _fits(train) else "both" if both else kind
     text: dict[str, str] = {}
     for lang in LANGS:
-        told = [*_told(evidence, lang), *_diverged(counts, totals, lang)]
-        told += [_LEFT_OUT[lang][why].format(k=num_stopped, n=num_runs)] if why else []
-        text[lang] = _text(what, told, lang)
+        phrases = [*told(evidence, lang), *diverged(num_diverged, totals, lang)]
+        phrases += [LEFT_OUT[lang][why].format(k=num_stopped, n=num_runs)] if why else []
+        text[lang] = sentence(what, phrases, lang)
     return Diagnosis(kind=kind, evidence=evidence, text=text)
 
 
@@ -200,6 +171,13 @@ def _part(results: Results, part: str, level: float) -> Iterator[DepthDiagnosis]
                 deep=int(found[-1].axes["depth"]),
                 diagnosis=tell_apart(Side.of(found[0]), Side.of(found[-1]), level=level),
             )
+
+
+def _has_diverged(side: Side) -> bool:
+    """Whether half or more of the runs that ended have diverged."""
+    statuses = list(side.statuses.values())
+    num = statuses.count("diverged")
+    return num > 0 and 2 * num >= len(statuses) - statuses.count("missing")
 
 
 def _fits_all(side: Side) -> bool:
@@ -248,9 +226,12 @@ def _fits(train: Sequence[Estimate]) -> bool:
 
 
 def _harm(change: Estimate) -> Literal["worse", "better", "equal", "unknown"]:
-    """What the interval of a change shows; `equal` is a change of exactly 0, or an interval that ends at it."""
+    """What the interval of a change shows; `equal` is a change of exactly 0, or an interval that ends at it.
+
+    Fewer than `LEAST_PAIRS` pairs show nothing: their t interval stands on one or two numbers' chance.
+    """
     low, high = change.low, change.high
-    if low is None or high is None:
+    if low is None or high is None or change.n < LEAST_PAIRS:
         return "unknown"
     if change.unit == "accuracy":
         low, high = -high, -low
@@ -259,22 +240,3 @@ def _harm(change: Estimate) -> Literal["worse", "better", "equal", "unknown"]:
     if high < 0:
         return "better"
     return "equal" if high <= 0 else "unknown"
-
-
-def _told(evidence: Sequence[Estimate], lang: Lang) -> Iterator[str]:
-    for change in evidence:
-        assert change.value is not None
-        shown = quantity(change.value, change.unit, lang, change=True, signed=True, scale=scale_of(change))
-        yield f"{spoken(change.name.partition(':')[0], lang)} {shown} {spread(change, lang)}"
-
-
-def _diverged(counts: Iterable[int], totals: Iterable[int], lang: Lang) -> list[str]:
-    sides = ("deep", "shallow") if lang == "en" else ("深层", "浅层")
-    told = "{k} of {n} {side} runs diverged" if lang == "en" else "{n} 次{side}运行中有 {k} 次发散"
-    return [told.format(k=k, n=n, side=side) for k, n, side in zip(counts, totals, sides, strict=True) if k]
-
-
-def _text(what: str, told: Sequence[str], lang: Lang) -> str:
-    if lang == "en":
-        return f"{_MEANING[lang][what]} ({'; '.join(told) or 'no figures'})."
-    return f"{_MEANING[lang][what]}（{'；'.join(told) or '没有数据'}）。"

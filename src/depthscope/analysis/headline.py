@@ -11,7 +11,7 @@ from depthscope.analysis.intervals import has_no_spread, paired_t_interval
 from depthscope.analysis.notes import ABSENT, phrases_of
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
-from depthscope.analysis.wording import VERDICTS, Lang, quantity, scale_of, spread, with_spread
+from depthscope.analysis.wording import VERDICTS, Lang, pick, quantity, scale_of, spread, whole_percent, with_spread
 from depthscope.study.claims import Claim, DifferenceClaim, DifferenceInDifferencesClaim, confirmatory_at, selects
 from depthscope.study.study import Arm, Part
 
@@ -149,7 +149,9 @@ def _phrase(each: DepthChange, lang: Lang, *, full: bool, depths: bool) -> str:
     if change.value is None:
         if diverged:
             return f"{name} {diverged}{behind}" if english else f"{name}的 {diverged}{behind}"
-        return f"{name} has no pair of results yet" if english else f"{name}尚无成对的结果"
+        if _more_may_come(each):
+            return f"{name} has no pair of results yet{behind}" if english else f"{name}尚无成对的结果{behind}"
+        return f"{name} has no pair of results{behind}" if english else f"{name}没有成对的结果{behind}"
     subject = name
     if diverged:
         subject = "that network" if english else "该网络"
@@ -161,6 +163,13 @@ def _phrase(each: DepthChange, lang: Lang, *, full: bool, depths: bool) -> str:
     if english:
         return f"{name} {diverged}, and on the {change.n} {'seed' if change.n == 1 else 'seeds'} left {text}"
     return f"{name}的 {diverged}，在其余 {change.n} 个种子上，{text}"
+
+
+def _more_may_come(each: DepthChange) -> bool:
+    """Whether runs that are still missing can complete a pair."""
+    deep = {row.cell.seed: row for row in each.deep.rows}
+    pairs = [(row, deep[row.cell.seed]) for row in each.shallow.rows if row.cell.seed in deep]
+    return any(all(row.record is None or row.value(each.metric) is not None for row in pair) for pair in pairs)
 
 
 def _diverged(each: DepthChange, lang: Lang) -> str:
@@ -184,10 +193,13 @@ def _moved(
     what = "accuracy" if accuracy else "loss"
     if has_no_spread(change) and value == 0:
         behind = spread(change, lang)
+        level = _level(each, lang)
         if english:
             where = of_what.removeprefix(" of accuracy")
-            return f"the {what} of {subject}{where} stayed exactly the same {behind}"
-        return f"{subject}{'' if full else '的准确率' if accuracy else '的损失'}完全没有变化 {behind}"
+            stayed = f"stayed at {level} on every seed" if level else "stayed exactly the same on every seed"
+            return f"the {what} of {subject}{where} {stayed} {behind}"
+        stayed = f"在每个种子上都保持 {level}" if level else "在每个种子上都完全没有变化"
+        return f"{subject}{'' if full else '的准确率' if accuracy else '的损失'}{stayed} {behind}"
     if low is not None and high is not None and (low > 0 or high < 0):
         behind = spread(change, lang, flip=value < 0)
         if english:
@@ -211,6 +223,16 @@ def _moved(
     return f"{subject}{'' if full or accuracy else '的损失'}变化了 {signed} {behind}，{doubt}"
 
 
+def _level(each: DepthChange, lang: Lang) -> str:
+    """The one figure that all pairs have at both depths; empty where seeds differ in it."""
+    shallow, deep = each.shallow.by_seed(each.metric), each.deep.by_seed(each.metric)
+    levels = {value for seed, value in deep.items() if value is not None and shallow.get(seed) is not None}
+    if len(levels) != 1:
+        return ""
+    (level,) = levels
+    return whole_percent(level) if each.change.unit == "accuracy" else quantity(level, each.change.unit, lang)
+
+
 def _object(each: DepthChange, lang: Lang) -> str:
     images = each.deep.rows[0].spec.data in ("cifar10", "images")
     accuracy = "accuracy" in each.metric
@@ -222,7 +244,7 @@ def _object(each: DepthChange, lang: Lang) -> str:
 
 
 def _name(arm: Arm, lang: Lang) -> str:
-    label = (arm.label or {}).get(lang) or (arm.label or {}).get("en") or arm.name
+    label = pick(arm.label, lang) if arm.label else arm.name
     # A comma inside a name would cut the sentence in two.
     head, comma, rest = label.partition(", " if lang == "en" else "，")
     words = head.replace("-", " ").split()
@@ -238,9 +260,9 @@ def _verdict_sentence(results: Results, findings: Sequence[Finding], lang: Lang)
     confirmatory = [finding for finding in findings if finding.confirmatory]
     if confirmatory:
         joined = "; ".join if lang == "en" else "；".join
-        yield joined(_verdict(finding, kinds[finding.claim], lang) for finding in confirmatory) + (
-            "." if lang == "en" else "。"
-        )
+        told = [_verdict(finding, kinds[finding.claim], lang) for finding in confirmatory]
+        text = joined(told) + ("." if lang == "en" else "。")
+        yield text[:1].upper() + text[1:]
     elif findings:
         counts = {kind: sum(finding.verdict == kind for finding in findings) for kind in VERDICTS[lang]}
         told = [f"{counts[kind]} {word}" for kind, word in VERDICTS[lang].items() if counts[kind]]
@@ -252,7 +274,7 @@ def _verdict_sentence(results: Results, findings: Sequence[Finding], lang: Lang)
 
 
 def _verdict(finding: Finding, claim: Claim, lang: Lang) -> str:
-    text = finding.text.get(lang) or finding.text["en"]
+    text = pick(finding.text, lang)
     change = isinstance(claim, DifferenceClaim | DifferenceInDifferencesClaim)
     behind = with_spread(finding.estimates[0], lang, change=change)
     verdict = VERDICTS[lang][finding.verdict]
@@ -261,6 +283,6 @@ def _verdict(finding: Finding, claim: Claim, lang: Lang) -> str:
         behind += f" ({', '.join(absent)})" if lang == "en" else f"（{'，'.join(absent)}）"
     if lang == "en":
         what = {"difference": "difference ", "difference_in_differences": "difference in differences "}
-        return f"The confirmatory claim “{text}” is {verdict}: {what.get(claim.kind, '')}{behind}"
+        return f"the confirmatory claim “{text}” is {verdict}: {what.get(claim.kind, '')}{behind}"
     what = {"difference": "差值 ", "difference_in_differences": "双重差分 "}
     return f"确认性论断“{text}”{verdict}：{what.get(claim.kind, '')}{behind}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from depthscope.analysis.finding import Estimate, Verdict
 from depthscope.analysis.intervals import has_no_spread
@@ -54,6 +56,28 @@ METRIC_NAMES: dict[Lang, dict[str, str]] = {
     },
 }
 """The keys of a run's summary as a reader says them."""
+
+
+def pick(texts: Mapping[Any, str], lang: Lang) -> str:
+    """A text in this language, else in English, else in the one that is there.
+
+    >>> pick({"zh": "更深"}, "en"), pick({"en": "deeper"}, "zh")
+    ('更深', 'deeper')
+    """
+    return texts.get(lang) or texts.get("en") or next(iter(texts.values()))
+
+
+def whole_percent(value: float) -> str:
+    """An accuracy as a level; a whole percent without a decimal, and nothing else rounded to one.
+
+    >>> whole_percent(1.0), whole_percent(0.9999), whole_percent(0.3333)
+    ('100%', '99.99%', '33.3%')
+    """
+    percent = 100.0 * value
+    if abs(percent - round(percent)) < 1e-9:
+        return f"{round(percent)}%"
+    return f"{percent:.2f}%" if percent > 99.9 else f"{percent:.1f}%"
+
 
 _CHINESE = (
     ("fraction of seeds that satisfy the claim", "满足论断的种子"),
