@@ -65,6 +65,17 @@ def test_against_depth_is_the_same_twice_and_draws_no_whisker_without_an_interva
     assert "rule" in [layer["mark"]["type"] for layer in against_depth().to_dict()["layer"]]
 
 
+def test_a_level_is_drawn_where_it_is_near_the_values() -> None:
+    def drawn(level: float) -> tuple[bool, list[float]]:
+        layers = against_depth(reference=(level, "chance")).to_dict()["layer"]
+        domain = next(each["encoding"]["y"]["scale"]["domain"] for each in layers if "scale" in each["encoding"]["y"])
+        return "text" in [each["mark"]["type"] for each in layers], domain
+
+    far, near = drawn(0.001), drawn(0.3)
+    assert (far[0], near[0]) == (False, True)
+    assert near[1][0] < 0.3 < far[1][0] < 0.4
+
+
 @pytest.mark.parametrize(
     ("dots", "message"),
     [
@@ -86,7 +97,11 @@ def test_two_arms_under_one_label_are_refused() -> None:
 
 def curves(**more: Any) -> Any:
     given = [Curve(depth=depth, seed=seed, x=(1, 2), y=(2.0, 1.0)) for depth in (20, 56) for seed in (0, 1, None)]
-    options: dict[str, Any] = {"domain": (0.5, 2.5), "shades": {20: "#aaaaaa", 56: "#000000"}} | more
+    options: dict[str, Any] = {
+        "domain": (0.5, 2.5),
+        "span": (1.0, 2.0),
+        "shades": {20: "#aaaaaa", 56: "#000000"},
+    } | more
     shades = options.pop("shades")
     return charts.training_curves(
         given, shades, x_title="epoch", y_title="loss", describe="told", words=WORDS, **options
@@ -177,6 +192,18 @@ def test_claims_shade_the_side_that_the_claim_names(made: Finding, wanted: tuple
     assert region == {"x": max(wanted[0], low), "x2": min(wanted[1], high)}
     assert low < 0.3
     assert high > 0.7
+
+
+def test_a_claim_shows_no_impossible_value() -> None:
+    made = finding("at_least", 0.2, value=0.98, low=0.9, high=1.0)
+    for possible, top in (((0.0, 1.0), 1.0), ((-math.inf, math.inf), 1.096)):
+        chart = charts.claim_interval(
+            made, [("x", made.estimates[0])], describe="", words=WORDS, possible=possible, percent=True
+        )
+        low, high = chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["domain"]
+        assert high == pytest.approx(top)
+        assert tables(chart)[0][0] == {"x": 0.2, "x2": high}
+        assert low > 0
 
 
 def test_a_claim_without_a_value_is_refused_and_one_without_an_interval_is_not() -> None:

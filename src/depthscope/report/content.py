@@ -175,6 +175,12 @@ def curve_domain(panels: Iterable[ArmCurves], *, log: bool) -> tuple[float, floa
     return low - room, high + room
 
 
+def curve_span(panels: Iterable[ArmCurves]) -> tuple[float, float]:
+    """The x range that all panels share: an arm that stops early is seen to."""
+    ends = [end for panel in panels for curve in panel.curves for end in (curve.x[0], curve.x[-1])]
+    return min(ends), max(ends)
+
+
 def spans_decades(panels: Iterable[ArmCurves]) -> bool:
     """Whether a linear axis would hide the small values."""
     values = [value for panel in panels for curve in panel.curves for value in curve.y]

@@ -7,8 +7,10 @@ from depthscope.report import charts, content
 from depthscope.report.checks import gradcheck_blocks
 from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
+from depthscope.report.numbers import number
 from depthscope.report.palette import FAINTEST, INK, ramp
 from depthscope.report.profiles import profile_blocks
+from depthscope.report.recipe import chance
 from depthscope.report.shapes import Block, Legend, Panel, legend_of
 from depthscope.report.words import Words
 
@@ -69,6 +71,8 @@ def _depth_panel(
     )
     made = estimates.marks(view, metric)
 
+    percent = "accuracy" in metric
+    guess = chance(view)
     short = len(series) <= MAX_TAGS and all(len(each.label) <= MAX_TAG for each in series)
     tagged = tags and short and {mark.series for mark in made} == drawn
 
@@ -84,8 +88,9 @@ def _depth_panel(
                 **{key: words(key) for key in ("depth", "seed", "estimate")},
                 **{key: words(key, level=estimates.level) for key in ("low", "high")},
             },
-            percent="accuracy" in metric,
+            percent=percent,
             tags=tagged,
+            reference=(guess, words("chance", value=number(guess, "accuracy"))) if guess and percent else None,
             width=width,
             height=height,
         )
@@ -144,6 +149,7 @@ def _curve_panel(
 ) -> Panel:
     log = quantity == "loss" and content.spans_decades(arms)
     domain = content.curve_domain(arms, log=log)
+    span = content.curve_span(arms)
     depths = view.depths
     shades, dark = ramp(arm.series.color, len(depths))
     describe = words("curves_describe", what=words(quantity), arm=arm.series.label, depths=", ".join(map(str, depths)))
@@ -157,6 +163,7 @@ def _curve_panel(
             describe=describe,
             words={"depth": words("depth")},
             domain=domain,
+            span=span,
             percent=quantity == "accuracy",
             log=log,
             width=width,

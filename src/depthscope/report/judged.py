@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -95,6 +96,7 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
             x_title=title,
             percent=shares,
             zero=_is_change(claim),
+            possible=possible(claim, unit),
             width=width,
         )
 
@@ -139,6 +141,15 @@ def _is_change(claim: Claim | None) -> bool:
     return claim is not None and claim.kind in ("difference", "difference_in_differences")
 
 
+def possible(claim: Claim | None, unit: str) -> tuple[float, float]:
+    """Where an estimate of the claim can lie at all: shares in 0 to 1, their changes as far as that allows."""
+    shares = unit in ("accuracy", "fraction")
+    if claim is not None and _is_change(claim):
+        reach = (2.0 if claim.kind == "difference_in_differences" else 1.0) if shares else math.inf
+        return -reach, reach
+    return 0.0, 1.0 if shares else math.inf  # losses, errors, factors and ratios of them are never negative
+
+
 def _short(judged: Sequence[Estimate], claim: Claim | None, words: Words) -> str:
     """The judged estimates in a line: in full where it is one, else their values."""
     if len(judged) == 1:
@@ -149,7 +160,7 @@ def _short(judged: Sequence[Estimate], claim: Claim | None, words: Words) -> str
 def _strip(finding: Finding, judged: Sequence[Estimate], claim: Claim | None) -> dict[str, Any]:
     """The claim's figure in small: places along a strip of `STRIP` pixels."""
     wanted = wanted_range(finding, judged[0].unit)
-    low, high = charts.extent(wanted, judged, zero=_is_change(claim))
+    low, high = charts.extent(wanted, judged, zero=_is_change(claim), possible=possible(claim, judged[0].unit))
 
     def place(value: float) -> float:
         return round(STRIP * (min(max(value, low), high) - low) / (high - low), 1)

@@ -74,26 +74,32 @@ _TABLE: dict[str, tuple[str, str]] = {
         "{metric} against depth ({depths}), one line for each arm: {arms}.",
         "{metric}随深度（{depths}）的变化，每组一条线：{arms}。",
     ),
+    "chance": ("chance, {value}", "随机猜测，{value}"),
     "x_depth": ("depth (layers)", "深度（层）"),
     "estimate": ("estimate", "估计值"),
     "low": ("{level} from", "{level} 下限"),
     "high": ("{level} to", "{level} 上限"),
     "curves_section": ("How training went", "训练过程"),
     "curves_caption.train": (
-        "Training {what} in clean passes over all training examples during training, one panel for each arm on a "
-        "shared scale. Thin lines are seeds, strong lines their mean. Deeper is darker.",
-        "训练过程中在全部训练样本上的{what}，每组一幅图，共用同一刻度。细线为各随机种子，粗线为均值；颜色越深，网络越深。",
+        "Training {what} in clean passes over all training examples during training, one panel for each arm on "
+        "shared scales. Thin lines are seeds; a strong line is their mean and ends where the first seed stops. "
+        "Deeper is darker.",
+        "训练过程中在全部训练样本上的{what}，每组一幅图，横纵刻度均相同。"
+        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。颜色越深，网络越深。",
     ),
     "curves_caption.train_running": (
-        "Training {what} during training, averaged over each epoch's batches as they came, one panel for each arm "
-        "on a shared scale. Thin lines are seeds, strong lines their mean. Deeper is darker.",
-        "训练过程中的{what}（对每轮各批次取平均），每组一幅图，共用同一刻度。细线为各随机种子，粗线为均值；颜色越深，网络越深。",
+        "Training {what} during training, averaged over each epoch's batches as they came, one panel for each arm on "
+        "shared scales. Thin lines are seeds; a strong line is their mean and ends where the first seed stops. "
+        "Deeper is darker.",
+        "训练过程中的{what}（对每轮各批次取平均），每组一幅图，横纵刻度均相同。"
+        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。颜色越深，网络越深。",
     ),
     "curves_caption.full_batch": (
-        "Training {what} during training, over all training examples at once, one panel for each arm on a shared "
-        "scale. Thin lines are seeds, strong lines their mean as far as all seeds went. Deeper is darker.",
-        "训练过程中一次使用全部训练样本的{what}，每组一幅图，共用同一刻度。"
-        "细线为各随机种子，粗线为均值（到最先停止的种子为止）；颜色越深，网络越深。",
+        "Training {what} during training, over all training examples at once, one panel for each arm on shared "
+        "scales. Thin lines are seeds; a strong line is their mean and ends where the first seed stops early. "
+        "Deeper is darker.",
+        "训练过程中一次使用全部训练样本的{what}，每组一幅图，横纵刻度均相同。"
+        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。颜色越深，网络越深。",
     ),
     "curves_describe": (
         "Training {what} of {arm} during training, a line for each depth ({depths}).",

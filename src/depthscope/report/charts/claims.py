@@ -26,6 +26,7 @@ def claim_interval(
     x_title: str | None = None,
     percent: bool = False,
     zero: bool = False,
+    possible: tuple[float, float] = (-math.inf, math.inf),
     width: int | None = None,
 ) -> Any:
     """Value, interval and single values of each judged estimate, with the margin and the side that the claim names.
@@ -38,6 +39,7 @@ def claim_interval(
         x_title: title of the value axis.
         percent: whether values are shares of one.
         zero: whether 0 ("no difference") belongs into the picture.
+        possible: where a value can lie at all; the axis ends there.
         width: pixels; None fills the container.
 
     Raises:
@@ -48,7 +50,7 @@ def claim_interval(
         raise ValueError(f"figure: the claim {finding.claim!r} has no estimate to draw.")
     tables = base.Tables()
     wanted = wanted_range(finding, rows[0][1].unit)
-    low, high = extent(wanted, [estimate for _, estimate in rows], zero=zero)
+    low, high = extent(wanted, [estimate for _, estimate in rows], zero=zero, possible=possible)
     format_ = ".0%" if percent else "~g"
     x = alt.X(
         "x:Q",
@@ -112,8 +114,17 @@ def wanted_range(finding: Finding, unit: str) -> tuple[float, float]:
     return 1 - finding.margin, 1 + finding.margin
 
 
-def extent(wanted: tuple[float, float], estimates: Sequence[Estimate], *, zero: bool) -> tuple[float, float]:
-    """The stretch of the axis: all that is drawn, with room so that the wanted side is seen as a side."""
+def extent(
+    wanted: tuple[float, float],
+    estimates: Sequence[Estimate],
+    *,
+    zero: bool,
+    possible: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float]:
+    """The stretch of the axis: all that is drawn, with room so that the wanted side is seen as a side.
+
+    The room ends with what is possible: there is no accuracy of 110% to be shaded.
+    """
     shown = [edge for edge in wanted if math.isfinite(edge)]
     for each in estimates:
         shown += [value for value in (each.value, each.low, each.high, *each.values) if value is not None]
@@ -122,4 +133,4 @@ def extent(wanted: tuple[float, float], estimates: Sequence[Estimate], *, zero: 
         shown.append(0.0)
     low, high = min(shown), max(shown)
     room = 0.12 * (high - low) or 0.1 * max(abs(high), 1e-12)
-    return low - room, high + room
+    return max(low - room, min(low, possible[0])), min(high + room, max(high, possible[1]))

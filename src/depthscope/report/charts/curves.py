@@ -31,6 +31,7 @@ def training_curves(
     describe: str,
     words: Mapping[str, str],
     domain: tuple[float, float],
+    span: tuple[float, float],
     percent: bool = False,
     log: bool = False,
     legend: bool = False,
@@ -43,6 +44,7 @@ def training_curves(
         curves: lines of the seeds and of their mean.
         shades: a colour for each depth, from faint (shallow) to full (deep).
         domain: of y, the same for the panels that stand side by side.
+        span: of x, likewise.
         x_title: title of the x axis.
         y_title: title of the value axis.
         describe: what a reader who cannot see the figure is told.
@@ -63,7 +65,7 @@ def training_curves(
     color = alt.Color(
         "depth:N", scale=scale, legend=alt.Legend(title=words["depth"], symbolType="stroke") if legend else None
     )
-    x = alt.X("x:Q", axis=alt.Axis(title=x_title, tickCount=5), scale=alt.Scale(nice=False, zero=False))
+    x = alt.X("x:Q", axis=alt.Axis(title=x_title, tickCount=4), scale=alt.Scale(domain=list(span), nice=False))
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=list(domain), type="log" if log else "linear", nice=False, clamp=True),

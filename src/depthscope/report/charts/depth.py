@@ -11,10 +11,12 @@ from typing import Any
 import altair as alt
 
 from depthscope.report.charts import base
-from depthscope.report.palette import Series
+from depthscope.report.palette import MUTED, Series
 
 WIDE = "width > 640"
 """Vega's test for a plot that has room for names beside its lines."""
+NEAR = 0.35
+"""How far below the values, as a share of their range, a reference level may lie to be shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,7 @@ def against_depth(
     percent: bool = False,
     legend: bool = False,
     tags: bool = False,
+    reference: tuple[float, str] | None = None,
     width: int | None = None,
     height: int = 300,
 ) -> Any:
@@ -70,6 +73,7 @@ def against_depth(
         percent: whether values are shares of one.
         legend: a legend in the figure; pages draw their own.
         tags: names at the ends of the lines, where the figure is wide enough for them.
+        reference: a level worth knowing, such as chance, and its name; left out where it is far from all values.
         width: pixels; None fills the container.
         height: pixels of the plot.
     """
@@ -86,6 +90,11 @@ def against_depth(
 
     right = depths[-1] * math.exp(gap * 0.4)
     domain = _domain(dots, marks)
+    if reference is not None:
+        low, high = domain
+        near = low - NEAR * (high - low) <= reference[0] <= high
+        reference = reference if near else None
+        domain = (min(low, reference[0] - 0.04 * (high - low)), high) if reference else domain
 
     def place(name: str, depth: int, seed: int | None = None) -> float:
         index = [each.name for each in series].index(name)
@@ -187,6 +196,11 @@ def against_depth(
                 text=name,
             )
             layers.append(tag.encode(x=x, y=y, color=color))
+    if reference is not None:
+        level = alt.Chart(tables.add([{"value": reference[0], "name": reference[1]}]))
+        rule = level.mark_rule(color=MUTED, strokeWidth=1, strokeDash=[2, 3]).encode(y=y)
+        name = level.mark_text(color=MUTED, align="left", baseline="bottom", dy=-3, fontSize=12)
+        layers = [rule, *layers, name.encode(y=y, x=alt.value(2), text="name:N")]
     return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
 
 
