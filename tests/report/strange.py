@@ -79,7 +79,21 @@ def long_labels() -> Results:
     return _of(document)
 
 
-ALL = (no_claims, one_seed, one_depth, all_diverged, some_failed, fifty_arms, long_labels)
+def endless_words() -> Results:
+    """Words of thousands of letters without a place to break."""
+    document = _document()
+    document["title"] = {"en": "T" * 1990}
+    document["question"] = {"en": "Q" * 1990}
+    part = document["parts"]["main"]
+    part["title"] = {"en": "P" * 1990}
+    for arm in part["arms"]:
+        arm |= {"label": {"en": f"{arm['name']}{'L' * 1900}"}, "note": {"en": "N" * 1900}}
+    for claim in document["claims"]:
+        claim["text"] = {"en": "C" * 1900}
+    return _of(document)
+
+
+ALL = (no_claims, one_seed, one_depth, all_diverged, some_failed, fifty_arms, long_labels, endless_words)
 
 
 def _ended(results: Results, outcome: Outcome, *, every: int) -> Results:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report import synthetic
+from tests.report import strange, synthetic
 from tests.report.chrome import Chrome
 from tests.report.conftest import Study, judged
 
@@ -160,6 +160,16 @@ def test_markup_in_a_study_does_nothing(opened: Callable[..., Chrome]) -> None:
     assert page.run("window.hacked") is None
     assert page.run("document.querySelectorAll('img').length") == 0
     assert_clean(page)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_endless_words_do_not_widen_the_page(opened: Callable[..., Chrome], width: int) -> None:
+    page = opened(judged(strange.endless_words()), width=width)
+    assert_clean(page)
+    assert_drawn(page, 6)
+    assert page.run("document.querySelector('h1').offsetHeight") < 500
+    wide = "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().width > 3000).length"
+    assert page.run(wide) == 0
 
 
 def test_a_partial_study_and_paper(opened: Callable[..., Chrome], partial: Study) -> None:

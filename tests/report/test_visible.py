@@ -80,7 +80,8 @@ def test_every_value_by_seed_is_read(cifar: Study) -> None:
 # Names, units, symbols, and words that stand in Chinese text as they are; `quick` is a size, `inf` a number.
 KEPT = (
     "Depthscope Python NumPy PyTorch BibTeX JavaScript Linux CPU ResNet CIFAR-10 Clopper-Pearson He et al "
-    "nats CI UTC epoch dL dh dW lr ln K x F W h t n quick inf cpu ReLU"
+    "nats CI UTC epoch dL dh dW lr ln K x F W h t n quick inf cpu ReLU "
+    "L SGD Adam tanh float32 float64"
 )
 
 

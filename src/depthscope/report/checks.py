@@ -30,7 +30,13 @@ def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
     used = {point.method for points in cells.values() for point in points}
     panels = tuple(
         _panel(
-            view, f"{labels[arm]}, {words('layers_deep', depth=depth)}", (arm, depth), points, methods, domain, words
+            view,
+            words("comma").join((labels[arm], words("layers_deep", depth=depth))),
+            (arm, depth),
+            points,
+            methods,
+            domain,
+            words,
         )
         for (arm, depth), points in cells.items()
     )
@@ -44,7 +50,7 @@ def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
             caption=words("gradcheck_caption"),
             panels=panels,
             legend=tuple(legend),
-            notes=(words("gradcheck_exact", count=zeros),) if zeros else (),
+            notes=(words("gradcheck_method"), *([words("gradcheck_exact", count=zeros)] if zeros else [])),
         )
     ]
 

@@ -21,6 +21,9 @@ SPLITS = ("train_running", "train")
 CURVE_POINTS, ALL_POINTS = 120, 12_000
 """Points a curve at most (a panel has room for no more), and for all curves of a figure, so that a page stays light."""
 
+MAX_LABEL = 160
+"""Letters of an arm's label in legends and tables."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class View:
@@ -73,24 +76,33 @@ def views(results: Results, words: Words) -> tuple[View, ...]:
             series = tuple(
                 Series(
                     name=arm.name,
-                    label=words.pick(arm.label, arm.name),
+                    label=clamped(words.pick(arm.label, arm.name)),
                     color=looks[arm.name][0],
                     shape=looks[arm.name][1],
                 )
                 for arm in part.arms
                 if arm.name in used
             )
-            tail = ", ".join(f"{axis} = {value}" for axis, value in zip(further, values, strict=True))
+            tail = words("list").join(f"{axis} = {value}" for axis, value in zip(further, values, strict=True))
             found.append(
                 View(
                     key=f"{name}-{number}" if further else name,
                     part=name,
-                    title=f"{title} ({tail})" if tail else title,
+                    title=words("aside", text=title, more=tail) if tail else title,
                     rows=rows,
                     series=unique_labels(series),
                 )
             )
     return tuple(found)
+
+
+def clamped(label: str) -> str:
+    """A label that stands in every legend, cut where it would be a paragraph.
+
+    >>> clamped("plain"), len(clamped("x" * 5000))
+    ('plain', 160)
+    """
+    return label if len(label) <= MAX_LABEL else f"{label[: MAX_LABEL - 1]}…"
 
 
 def unique_labels(series: Sequence[Series]) -> tuple[Series, ...]:

@@ -66,8 +66,8 @@ def _depth_panel(
     describe = words(
         "depth_describe",
         metric=title,
-        depths=", ".join(map(str, depths)),
-        arms=", ".join(each.label for each in series),
+        depths=words("list").join(map(str, depths)),
+        arms=words("list").join(each.label for each in series),
     )
     made = estimates.marks(view, metric)
 
@@ -104,7 +104,7 @@ def _depth_block(view: View, panels: tuple[Panel, ...], estimates: Estimates, wo
         kind="depth",
         key=key,
         heading=words("depth_section"),
-        caption=words("depth_caption", level=estimates.level, depths=", ".join(map(str, view.depths))),
+        caption=words("depth_caption", level=estimates.level, depths=words("list").join(map(str, view.depths))),
         panels=panels,
         legend=legend_of(tuple(each for each in view.series if each.name in ran)),
         tagged=all(panel.tagged for panel in panels),
@@ -152,7 +152,9 @@ def _curve_panel(
     span = content.curve_span(arms)
     depths = view.depths
     shades, dark = ramp(arm.series.color, len(depths))
-    describe = words("curves_describe", what=words(quantity), arm=arm.series.label, depths=", ".join(map(str, depths)))
+    describe = words(
+        "curves_describe", what=words(quantity), arm=arm.series.label, depths=words("list").join(map(str, depths))
+    )
 
     def draw(*, width: int | None = None, height: int = 230) -> object:
         return charts.training_curves(

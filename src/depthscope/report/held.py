@@ -48,15 +48,15 @@ def _pair(results: Results, control: Control, words: Words) -> str:
     part = results.study.parts[control.part]
     names = [words.pick(part.arm(name).label, name) for name in (control.baseline, control.arm)]
     pair = words("pair", a=names[0], b=names[1])
-    return f"{words.pick(part.title, control.part)}: {pair}" if len(results.study.parts) > 1 else pair
+    return f"{words.pick(part.title, control.part)}{words('colon')}{pair}" if len(results.study.parts) > 1 else pair
 
 
 def _places(group: Sequence[Control], words: Words) -> str:
     found = []
     for key in group[0].axes:
         values = dict.fromkeys(str(each.axes[key]) for each in group)
-        found.append(f"{words('depth') if key == 'depth' else key} {', '.join(values)}")
-    return "; ".join(found)
+        found.append(f"{words('depth') if key == 'depth' else key} {words('list').join(values)}")
+    return words("recipe.comma").join(found)
 
 
 def _items(results: Results, group: Sequence[Control], words: Words) -> list[dict[str, Any] | None]:

@@ -82,6 +82,8 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
         title = words("over_theory")
     elif unit == "fraction":
         title = words("share_of_runs")
+    elif isinstance(claim, LevelClaim) and claim.statistic == "median":
+        title = words("of_seeds.median", metric=title)
 
     def draw(*, width: int | None = None) -> Any:
         return charts.claim_interval(
@@ -189,6 +191,8 @@ def _row(estimate: Estimate, words: Words) -> dict[str, str]:
         "interval": ends or spoken_note(estimate.note, words.lang) or words("no_interval"),
         "n": str(estimate.n) if estimate.n else "",
         # Judged estimates may be wider than those they were made from, so each says its own coverage.
-        "method": f"{spoken_method(estimate.method, words.lang)}, {percent(estimate.level)}" if estimate.method else "",
+        "method": f"{spoken_method(estimate.method, words.lang)}{words('comma')}{percent(estimate.level)}"
+        if estimate.method
+        else "",
         "values": "" if estimate.unit == "fraction" else "  ".join(shown),
     }

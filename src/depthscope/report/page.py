@@ -15,7 +15,7 @@ from markupsafe import Markup
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import content, gallery, held, judged, palette, recipe, sections
+from depthscope.report import content, gallery, glossary, held, judged, palette, recipe, sections
 from depthscope.report.charts import FONT, configure, rename_tables
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
@@ -86,6 +86,7 @@ def render(
         "failures": sections.failures(results, words),
         "command": command,
         "provenance": sections.provenance(results, words),
+        "glossary": glossary.glossary(results, words),
         "bibtex": bibtex(citations(results.plan)),
     }
     context["toc"] = _toc(context, words)
@@ -196,7 +197,7 @@ def _toc(context: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
         ("failures", "failures", "failures_section"),
     ):
         found += [(id_, words(name))] if context[key] else []
-    found.append(("repeat", words("repeat_section")))
+    found += [("repeat", words("repeat_section")), ("glossary", words("glossary_section"))]
     return [*found, ("cite", words("cite_section"))] if context["bibtex"] else found
 
 

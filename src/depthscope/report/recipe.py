@@ -101,7 +101,7 @@ def _field(field: str, shared: Mapping[str, Any], words: Words) -> Iterator[str]
 
 def _varied(field: str, view: View, words: Words) -> str:
     key = f"recipe.field.{field}"
-    return words(key, value=", ".join(map(str, view.depths))) if key in words.table else field
+    return words(key, value=words("list").join(map(str, view.depths))) if key in words.table else field
 
 
 def written(value: Any) -> str:

@@ -132,10 +132,12 @@ def diagnoses(results: Results, words: Words) -> list[dict[str, str]]:
         name = words.pick(arm.label, arm.name)
         if len(results.study.parts) > 1:
             name = f"{words.pick(results.study.parts[each.part].title, each.part)} · {name}"
-        tail = ", ".join([f"{each.shallow} → {each.deep}", *(f"{key} = {value}" for key, value in each.axes.items())])
+        tail = words("comma").join(
+            [f"{each.shallow} → {each.deep}", *(f"{key} = {value}" for key, value in each.axes.items())]
+        )
         text = each.diagnosis.text
         kind, colon, rest = re.split(r"([:：])\s*", text.get(words.lang) or text["en"], maxsplit=1)
-        found.append({"name": f"{name}, {tail}", "kind": kind + colon, "text": rest})
+        found.append({"name": f"{name}{words('comma')}{tail}", "kind": kind + colon, "text": rest})
     return found
 
 
@@ -148,7 +150,7 @@ def failures(results: Results, words: Words) -> list[dict[str, str]]:
             for row in rows:
                 places.setdefault(_place(results, row, words), []).append(row.cell.seed)
             for place, seeds in list(places.items())[:MAX_MISSING]:
-                where = f"{place}, {words('seed')} {', '.join(map(str, seeds))}"
+                where = _seeds(place, seeds, words)
                 found.append({"status": words("status.missing"), "where": where, "reason": "", "remedy": ""})
             if len(places) > MAX_MISSING:
                 rest = words("and_more", count=sum(len(seeds) for seeds in list(places.values())[MAX_MISSING:]))
@@ -161,17 +163,23 @@ def failures(results: Results, words: Words) -> list[dict[str, str]]:
             told = (phrases(ended.reason, words.lang), phrases(ended.remedy, words.lang))
             alike.setdefault((_place(results, row, words), ended.step, *told), []).append(row.cell.seed)
         for (place, step, reason, remedy), seeds in alike.items():
-            where = f"{place}, {words('seed')} {', '.join(map(str, seeds))}, {words('at_step', step=step)}"
+            where = words("comma").join((_seeds(place, seeds, words), words("at_step", step=step)))
             found.append({"status": words(f"status.{status}"), "where": where, "reason": reason, "remedy": remedy})
     return found
 
 
+def _seeds(place: str, seeds: list[int], words: Words) -> str:
+    return f"{place}{words('comma')}{words('seed')} {words('list').join(map(str, seeds))}"
+
+
 def _place(results: Results, row: ResultRow, words: Words) -> str:
     arm = results.study.parts[row.cell.part].arm(row.cell.arm)
-    axes = ", ".join(f"{words('depth') if key == 'depth' else key} {value}" for key, value in row.cell.axes.items())
-    place = words.pick(arm.label, arm.name) + (f", {axes}" if axes else "")
+    axes = words("comma").join(
+        f"{words('depth') if key == 'depth' else key} {value}" for key, value in row.cell.axes.items()
+    )
+    place = words.pick(arm.label, arm.name) + (f"{words('comma')}{axes}" if axes else "")
     if len(results.study.parts) > 1:
-        place = f"{words.pick(results.study.parts[row.cell.part].title, row.cell.part)}: {place}"
+        place = f"{words.pick(results.study.parts[row.cell.part].title, row.cell.part)}{words('colon')}{place}"
     return place
 
 

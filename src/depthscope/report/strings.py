@@ -17,7 +17,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     # The head
     "made_with": ("Measured with Depthscope {version}.", "由 Depthscope {version} 测得。"),
     "size": ("size: {size}", "规模：{size}"),
-    "runs_count": ("{done} of {total} runs", "{total} 次运行中的 {done} 次"),
+    "runs_count": ("{done} of {total} runs", "已完成 {done} / {total} 次"),
     "seeds_count": ("{n} seeds", "{n} 个随机种子"),
     "finding": ("The finding", "结论"),
     "no_headline": ("No claim could be judged yet.", "目前尚无可以判定的论断。"),
@@ -27,6 +27,9 @@ _TABLE: dict[str, tuple[str, str]] = {
         "本页内容不完整：{total} 次运行中缺少 {missing} 次。下面的命令只会补做缺少的部分。",
     ),
     "comma": (", ", "，"),
+    "list": (", ", "、"),
+    "colon": (": ", "："),
+    "aside": ("{text} ({more})", "{text}（{more}）"),
     "contents": ("On this page", "本页目录"),
     # Arms
     "arms": ("What was compared", "比较的对象"),
@@ -36,6 +39,7 @@ _TABLE: dict[str, tuple[str, str]] = {
         "各随机种子的均值，下方为其 {level} 区间。训练与测试指标来自最后一步之后的一次完整评估；"
         "标有“最后一轮”的是最后一轮各批次的平均值。",
     ),
+    "arms_means": ("Means over seeds, below each its {level} interval.", "各随机种子的均值，下方为其 {level} 区间。"),
     "arms_all": ("All {count} cells", "全部 {count} 格"),
     "arm": ("arm", "组别"),
     "depth": ("depth", "深度"),
@@ -56,18 +60,24 @@ _TABLE: dict[str, tuple[str, str]] = {
     "metric.dw_factor_first": ("|dW| factor per layer, step 0", "每层 |dW| 倍数，第 0 步"),
     "metric.dh_factor_last": ("|dL/dh| factor per layer, last step", "每层 |dL/dh| 倍数，最后一步"),
     "metric.dh_factor_change": ("change of the |dL/dh| factor by training", "训练引起的 |dL/dh| 倍数变化"),
-    "metric.gradcheck_complex_median": ("median error, complex step", "误差中位数，复数步"),
-    "metric.gradcheck_central_median": ("median error, central, h = 1e-4", "误差中位数，中心差分，h = 1e-4"),
-    "metric.gradcheck_five_point_median": ("median error, five-point, h = 3e-3", "误差中位数，五点差分，h = 3e-3"),
+    "metric.gradcheck_complex_median": ("error (median over entries), complex step", "误差（条目中位数），复步法"),
+    "metric.gradcheck_central_median": (
+        "error (median over entries), central, h = 1e-4",
+        "误差（条目中位数），中心差分，h = 1e-4",
+    ),
+    "metric.gradcheck_five_point_median": (
+        "error (median over entries), five-point, h = 3e-3",
+        "误差（条目中位数），五点差分，h = 3e-3",
+    ),
     "no_interval": ("no interval", "无区间"),
     "arm_notes": ("Notes on the arms", "关于各组的说明"),
     # Figures
     "legend": ("arms", "组别"),
     "depth_section": ("What depth does to the result", "深度如何影响结果"),
     "depth_caption": (
-        "Each small mark is one seed, each large one an estimate over seeds, with its {level} interval. "
+        "Each small mark is one seed, each large one the mean over seeds, with its {level} interval. "
         "Marks stand side by side so that none hides another; depths are {depths}.",
-        "每个小标记是一个随机种子，每个大标记是各种子的估计值及其 {level} 区间。"
+        "每个小标记是一个随机种子，每个大标记是各种子的均值及其 {level} 区间。"
         "标记并排放置以免相互遮挡；深度为 {depths}。",
     ),
     "depth_describe": (
@@ -121,7 +131,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "profile_theory": (
         "The dotted line is what mean-field theory expects at initialisation, "
         "drawn from the measured value at the output end.",
-        "虚线为平均场理论对初始化时的预期，以输出端的实测值为起点。",
+        "点线为平均场理论对初始化时的预期，以输出端的实测值为起点。",
     ),
     "profile_left_out": (
         "{count} values were zero or not finite and cannot stand on a logarithmic axis.",
@@ -162,11 +172,17 @@ _TABLE: dict[str, tuple[str, str]] = {
     "gradcheck_section": ("Is the backward pass right?", "反向传播正确吗？"),
     "gradcheck_caption": (
         "Relative error between the hand-derived gradient and differences of the loss, against the step size h; "
-        "median over seeds. Finite differences lose digits to rounding as h shrinks; the complex step subtracts "
-        "nothing and is drawn as a level line.",
-        "手工推导的梯度与损失差分之间的相对误差随步长 h 的变化；取各随机种子的中位数。"
-        "h 变小时有限差分因舍入而损失精度；"
-        "复数步不含减法，画为水平线。",
+        "median over seeds, for the median and for the worst (the largest error) of the entries compared. "
+        "The complex step is drawn as a level line.",
+        "手工推导的梯度与损失差分之间的相对误差随步长 h 的变化；分别给出所比较条目的中位数与最大值（误差最大的条目），"
+        "再取各随机种子的中位数。复步法画为水平线。",
+    ),
+    "gradcheck_method": (
+        "Why finite differences can fail in deep plain networks: they subtract two losses whose roundoff does not "
+        "shrink with the gradient, so a gradient that is small enough is hidden by it. The complex step subtracts "
+        "nothing and has no such roundoff.",
+        "有限差分为何会在很深的普通网络中失效：它把两个损失相减，而损失的舍入误差不随梯度变小，"
+        "梯度足够小时便被淹没。复步法不作减法，没有这种误差。",
     ),
     "gradcheck_describe": (
         "Relative error of the gradient against step size, {arm}, {depth} layers, by method.",
@@ -178,7 +194,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     ),
     "method.central": ("central difference", "中心差分"),
     "method.five_point": ("five-point difference", "五点差分"),
-    "method.complex": ("complex step", "复数步"),
+    "method.complex": ("complex step", "复步法"),
     "x_h": ("step size h", "步长 h"),
     "y_error": ("relative error", "相对误差"),
 }

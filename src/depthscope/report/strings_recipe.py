@@ -1,9 +1,65 @@
-"""The words of the recipe: what was run, field by field; `strings` joins them to the rest."""
+"""The words of the recipe, field by field, and of the glossary; `strings` joins them to the rest."""
 
 from __future__ import annotations
 
 # key: (en, zh). Braces are filled by `str.format`.
 RECIPE: dict[str, tuple[str, str]] = {
+    "glossary_section": ("Words used here", "术语"),
+    "gloss.confirmatory": ("confirmatory, exploratory", "确认性、探索性"),
+    "gloss.confirmatory.text": (
+        "A confirmatory claim is one that the study was made to test; an exploratory one is looked at beside it, "
+        "and among many of them some intervals miss by chance.",
+        "确认性论断是本研究专门要检验的论断；探索性论断是顺带考察的，数量多时，其中一些区间会偶然偏离真值。",
+    ),
+    "gloss.interval": ("95% interval (CI)", "95% 区间（CI）"),
+    "gloss.interval.text": (
+        "A range made from the spread between seeds, by a rule that covers the true value in 95 of 100 repetitions.",
+        "由随机种子之间的差异得出的范围；若重复实验 100 次，按此规则约有 95 次包含真值。",
+    ),
+    "gloss.twofold": ("difference in differences", "双重差分"),
+    "gloss.twofold.text": (
+        "How much depth changes one network, minus how much it changes another: what depth does to the one alone.",
+        "深度给一种网络带来的变化减去给另一种网络带来的变化，即深度只对前者产生的影响。",
+    ),
+    "gloss.nats": ("nats", "nats（纳特）"),
+    "gloss.nats.text": (
+        "The unit of the loss (cross-entropy with the natural logarithm); guessing among K classes costs ln K nats.",
+        "损失的单位（以自然对数计算的交叉熵）；在 K 类中随机猜测的损失为 ln K。",
+    ),
+    "gloss.seed": ("seed", "随机种子"),
+    "gloss.seed.text": (
+        "The number that fixes all chance in a run; runs with other seeds are repetitions of the experiment.",
+        "决定一次运行中全部随机性的数字；换一个种子就是重复一次实验。",
+    ),
+    "gloss.options": ("option A, option B", "选项 A、选项 B"),
+    "gloss.options.text": (
+        "Two shortcuts of He et al. for the places where a network changes its shape: A pads with zeros and has no "
+        "parameters, B learns a 1×1 convolution. Elsewhere both pass their input on unchanged.",
+        "He 等人为网络形状变化处提出的两种捷径：A 以零填充，没有参数；B 学习一个 1×1 卷积。"
+        "其他位置两者都原样传递输入。",
+    ),
+    "gloss.gradient": ("|dL/dh|", "|dL/dh|（梯度大小）"),
+    "gloss.gradient.text": (
+        "The size of the gradient at a layer's output h: how strongly the loss L would answer to a small change there.",
+        "某一层输出 h 处梯度的大小：该处稍有变化时，损失 L 会有多大的反应。",
+    ),
+    "gloss.factor": ("factor a layer", "每层倍数"),
+    "gloss.factor.text": (
+        "By how much that size is multiplied with each layer on its way from the output to the input: below 1 it "
+        "vanishes, above 1 it explodes.",
+        "梯度从输出传向输入时，每经过一层乘以多少：小于 1 则逐渐消失，大于 1 则逐渐爆炸。",
+    ),
+    "gloss.theory": ("mean-field theory", "平均场理论"),
+    "gloss.theory.text": (
+        "What very wide networks with random weights do on average, calculated and not measured.",
+        "对极宽的随机权重网络平均行为的计算结果，并非实测。",
+    ),
+    "gloss.complex": ("complex step", "复步法"),
+    "gloss.complex.text": (
+        "A derivative from one evaluation with a tiny imaginary step: nothing is subtracted, so no digits are lost.",
+        "用一个极小的虚数步长、一次求值得到导数：没有减法，因此不损失有效数字。",
+    ),
+    # The recipe
     "recipe": ("Recipe", "实验配方"),
     "recipe.row.data": ("Data", "数据"),
     "recipe.row.network": ("Network", "网络"),

@@ -1,0 +1,27 @@
+"""A gloss for each term of art that a study's page uses, and for no other."""
+
+from __future__ import annotations
+
+from depthscope.analysis.table import Results
+from depthscope.report.words import Words
+
+
+def glossary(results: Results, words: Words) -> list[tuple[str, str]]:
+    """(term, what it means), in the order in which a reader meets them."""
+    study = results.study
+    specs = [row.spec for row in results.rows]
+    measured = {name for spec in specs for name in spec.measures}
+    layers = "layers" in measured
+    used = {
+        "confirmatory": bool(study.claims),
+        "interval": True,
+        "twofold": any(claim.kind == "difference_in_differences" for claim in study.claims),
+        "nats": any(spec.steps != 0 for spec in specs),
+        "seed": True,
+        "options": any(spec.shortcut in ("A", "B") for spec in specs),
+        "gradient": layers,
+        "factor": layers,
+        "theory": layers and any(spec.family == "mlp" and spec.norm == "none" for spec in specs),
+        "complex": "gradcheck" in measured,
+    }
+    return [(words(f"gloss.{key}"), words(f"gloss.{key}.text")) for key, here in used.items() if here]
