@@ -73,7 +73,7 @@ def test_equal_changes_have_no_difference_in_differences(found: Any, expect: Exp
     }
     finding = found(claim, values)
     judged = finding.estimates[0]
-    assert (finding.verdict, judged.value, judged.low, judged.high) == ("supported", 0.0, 0.0, 0.0)
+    assert (finding.verdict, judged.value, judged.low, judged.high) == ("supported", 0.0, None, None)
     assert judged.method == "order statistics"
 
 

@@ -101,7 +101,7 @@ def test_every_interval_of_a_corrected_family_names_its_own_coverage(
 def test_coverage_in_words(level: float, told: str) -> None:
     shown = [
         spread(paired_t_interval({0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.0}, level=level), "en"),
-        spread(t_interval([1.0] * 9, level=level), "zh"),
+        spread(t_interval([1.0, 2.0] * 5, level=level), "zh"),
         counted(proportion_interval(3, 4, level=level), "zh"),
     ]
     assert all(told in each for each in shown)

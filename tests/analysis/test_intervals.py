@@ -94,7 +94,7 @@ def test_equal_values_have_the_medians_interval(interval: Any, level: float, lea
     assert (few.low, few.high, few.method) == (None, None, None)
     assert f"too few for {100 * level:g}% coverage of a median" in few.note
     assert (enough.value, enough.low, enough.high, enough.method) == (0.1, 0.1, 0.1, "order statistics")
-    assert enough.note == f"all {least} values are equal: the interval is that of the median"
+    assert enough.note == f"no interval: all {least} values are equal, and enough to decide by their median"
     assert has_no_spread(enough)
 
 

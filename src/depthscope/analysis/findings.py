@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from depthscope.analysis.finding import FINDINGS_SCHEMA, Finding
+from depthscope.analysis.finding import FINDINGS_SCHEMA, Estimate, Finding
 from depthscope.analysis.headline import headline as headline
+from depthscope.analysis.intervals import has_no_spread
 from depthscope.analysis.judging import judge_claim
 from depthscope.analysis.notes import note
 from depthscope.analysis.table import Results
@@ -74,10 +75,17 @@ def _finding(claim: Claim, judgement: Judgement, confirmatory: bool) -> Finding:
         verdict=judgement.verdict,
         margin=claim.tolerance if isinstance(claim, TheoryClaim) else claim.than,
         expect="within" if isinstance(claim, TheoryClaim) else claim.expect,
-        estimates=judgement.estimates,
+        estimates=tuple(_as_shown(estimate) for estimate in judgement.estimates),
         reason=reasons["en"],
         reasons=reasons,
     )
+
+
+def _as_shown(estimate: Estimate) -> Estimate:
+    """The estimate without the width-0 interval of values that are all equal: the values and the note say it."""
+    counted = estimate.method == "Clopper-Pearson"  # an interval of a share, which equal answers do have
+    flat = has_no_spread(estimate) and not counted
+    return estimate.model_copy(update={"low": None, "high": None}) if flat else estimate
 
 
 def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:

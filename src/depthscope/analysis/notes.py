@@ -28,12 +28,12 @@ NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "无区间：{n} 个数值全部相同，且数量不足以使中位数达到 {level}% 的覆盖率",
         ),
         "equal_values": (
-            "all {n} values are equal: the interval is that of the median",
-            "{n} 个数值全部相同：区间为中位数的区间",
+            "no interval: all {n} values are equal, and enough to decide by their median",
+            "无区间：{n} 个数值全部相同，数量足以按中位数判定",
         ),
         "equal_pairs": (
-            "all {n} differences are equal: the interval is that of the median difference",
-            "{n} 个差值全部相同：区间为差值中位数的区间",
+            "no interval: all {n} differences are equal, and enough to decide by their median",
+            "无区间：{n} 个差值全部相同，数量足以按中位数判定",
         ),
         "few": (
             "no interval: {n} values cannot give {level}% coverage of a median",

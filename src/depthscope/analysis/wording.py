@@ -170,17 +170,16 @@ def spread(estimate: Estimate, lang: Lang, *, flip: bool = False) -> str:
     '[95% CI 1.00 to 3.00, 3 seeds]'
     """
     seeds = _seeds(estimate.n, lang)
-    equal = has_no_spread(estimate)
+    if has_no_spread(
+        estimate
+    ):  # an interval of width 0 may decide a claim, but printed it would pretend to a precision
+        return f"[{seeds}, all equal]" if lang == "en" else f"[{seeds}，数值全部相同]"
     if estimate.low is not None and estimate.high is not None:
         ends = (-estimate.high, -estimate.low) if flip else (estimate.low, estimate.high)
         low, high = (_number(end, estimate.unit, scale=scale_of(estimate)) for end in ends)
         if lang == "en":
-            confidence = _confidence(estimate) + (" of the median" if equal else "")
-            return f"[{confidence} {low} to {high}, {seeds}{', all equal' if equal else ''}]"
-        confidence = ("中位数的 " if equal else "") + _confidence(estimate)
-        return f"[{confidence} {low} 至 {high}，{seeds}{'，数值全部相同' if equal else ''}]"
-    if equal:
-        return f"[{seeds}, all equal]" if lang == "en" else f"[{seeds}，数值全部相同]"
+            return f"[{_confidence(estimate)} {low} to {high}, {seeds}]"
+        return f"[{_confidence(estimate)} {low} 至 {high}，{seeds}]"
     return f"[{seeds}, no interval]" if lang == "en" else f"[{seeds}，无区间]"
 
 
