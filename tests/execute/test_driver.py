@@ -109,6 +109,16 @@ def test_asking_for_more_measures_does_the_runs_that_lack_them(tiny: Plan, tmp_p
     assert sum(len(task.specs) for task in left) == len(tiny.runs)
 
 
+def test_a_run_done_again_for_one_more_measure_keeps_those_that_it_had(tiny: Plan, tmp_path: Path) -> None:
+    do(tiny, tmp_path)
+    study = tiny.study.model_copy(update={"base": {**tiny.study.base, "measures": ["gradcheck"]}})
+    do(expand(study), tmp_path)
+    _, records, _ = remaining(tiny, tmp_path)
+    assert {record.spec.measures for record in records.values()} == {("gradcheck", "layers")}
+    assert all({"gradcheck", "layers", "metrics"} == set(record.tables) for record in records.values())
+    assert not remaining(tiny, tmp_path)[0]
+
+
 def test_an_interruption_keeps_what_is_finished_and_the_same_call_continues(tiny: Plan, tmp_path: Path) -> None:
     def interrupt(event: Event) -> None:
         if isinstance(event, Ended):

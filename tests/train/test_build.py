@@ -61,6 +61,11 @@ def test_images_are_loaded_once_for_all_seeds_and_the_spiral_once_for_each() -> 
     context = build.Context()
     one, two = (RunSpec.model_validate({**VALUES, "seed": seed}) for seed in (1, 2))
     assert build.load_data(one, context) is build.load_data(two, context)
+    lab = {"backend": "numpy", "family": "mlp", "norm": "none", "init": "gaussian", "data": "spiral", "steps": 0}
+    points = [
+        RunSpec.model_validate({**VALUES, **lab, "epochs": None, "optimizer": "adam", "seed": seed}) for seed in (1, 2)
+    ]
+    assert build.load_data(points[0], context).digest != build.load_data(points[1], context).digest
 
 
 def test_code_that_is_not_there_is_told_before_anything_runs() -> None:

@@ -143,6 +143,12 @@ def test_weights_that_only_the_last_update_made_infinite_are_a_divergence_too() 
     assert not {"train_accuracy", "test_accuracy"} & set(ended.summary)
 
 
+def test_a_divergence_is_told_at_the_number_of_updates_that_led_to_it() -> None:
+    # The first update makes the weights infinite, so the second batch's loss is the first that is not finite.
+    one = spec(lr=1e30, warmup_steps=0)
+    assert end(events(one), one.run_id).outcome.step == 1
+
+
 def test_the_settings_of_torch_come_back() -> None:
     before = (torch.get_num_threads(), torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32)
     torch.set_num_threads(2)
