@@ -77,18 +77,3 @@ def read_text(path: Path, limit: int) -> str:
     if len(text) > limit:
         raise UserError(f"{path}: too long (over {limit:,} characters).")
     return text
-
-
-def read_json(path: Path) -> object:
-    """The JSON value in `path`.
-
-    Raises:
-        UserError: the file is missing, cannot be read or is not JSON.
-    """
-    try:
-        value: object = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not a whole JSON file ({error}).") from error
-    return value
