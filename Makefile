@@ -55,5 +55,5 @@ $(VENV)/.torch: $(VENV)/.base
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.torch
-	$(PIP) --editable '.[torch,dev]'
+	$(PIP) --editable '.[torch,ray,tensorboard,dev]'
 	touch $@

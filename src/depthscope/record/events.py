@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from depthscope.record.schema import Columns, Digests, LayerFacts, Outcome
 
@@ -30,12 +34,13 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands; `text` is one short line for a person."""
+    """Where a run stands; `text` is one short line for a person, `examples` how many it has trained on so far."""
 
     run_id: str
     step: int
     num_steps: int
     text: str = ""
+    examples: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,42 @@ class Ended:
     outcome: Outcome
     summary: Mapping[str, float] = field(default_factory=dict)
     final: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """All that a run needs to go on from a step as if it had never stopped.
+
+    No generator state is in it: every draw is named by its position (`core.streams`).
+
+    Attributes:
+        run_id: whose it is.
+        step: updates done.
+        position: the engine's own place in the run, as JSON: epoch, figures of the epoch so far, summary.
+        tensors: weights, buffers and the optimiser's state, by name.
+    """
+
+    run_id: str
+    step: int
+    position: Mapping[str, Any]
+    tensors: Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafePoint:
+    """Between two updates: runs that train side by side may be saved here, if who listens thinks it time.
+
+    Attributes:
+        run_ids: the runs that go on from here.
+        step: updates done.
+        epoch_end: whether an epoch ends here (with the full batch an epoch is an update).
+        take: copies the states; only good until the next event is asked for.
+    """
+
+    run_ids: tuple[str, ...]
+    step: int
+    epoch_end: bool
+    take: Callable[[], tuple[State, ...]]
 
 
 Event = Started | Rows | Progress | Ended
