@@ -1,4 +1,4 @@
-"""The verbs of a study: run, plan, costs, status, studies. The command line mirrors them."""
+"""The verbs that do a study and watch it: run, status. The command line mirrors them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from depthscope.core.errors import MissingDependencyError, UserError, shown
+from depthscope.api.planning import plan
+from depthscope.core.errors import UserError, shown
 from depthscope.execute.driver import drive, remaining
 from depthscope.execute.executors import available_cores
 from depthscope.record.events import Event
 from depthscope.record.folder import check_folder, default_folder, read_study, recorded_runs, write_study
 from depthscope.record.reader import Damage
 from depthscope.study.expand import Plan, expand
-from depthscope.study.study import StudySpec, with_seeds
-from depthscope.study.toml import bundled, load, read_source, sizes_of
+from depthscope.study.study import StudySpec
 from depthscope.train.build import Context, check_precision, check_runs, choose_device
-from depthscope.train.cost import Cost, cost
 
 if TYPE_CHECKING:
     from depthscope.api.reports import Report
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyInfo:
-    """A bundled study: its name, title and question by language, and its sizes."""
-
-    name: str
-    title: dict[str, str]
-    question: dict[str, str]
-    sizes: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,57 +57,6 @@ class Watcher:
     on_event: Callable[[Event], None] = lambda event: None
     on_note: Callable[[str], None] = lambda line: None
     on_download: Callable[[int, int | None], None] = lambda done, total: None
-
-
-def studies() -> tuple[StudyInfo, ...]:
-    """The studies that come with Depthscope."""
-    found = []
-    for name in bundled():
-        study = load(name)
-        sizes = sizes_of(read_source(name)[1])
-        found.append(
-            StudyInfo(name=name, title=dict(study.title), question=dict(study.question or {}), sizes=sizes)  # type: ignore[arg-type]
-        )
-    return tuple(found)
-
-
-def plan(study: str | Path, *, size: str | None = None, seeds: int | Sequence[int] | None = None) -> Plan:
-    """What a study would run, before anything starts.
-
-    Args:
-        study: a bundled name, or the path of a TOML file.
-        size: one of the study's sizes; None takes `quick` where there is one.
-        seeds: a number of seeds, or the seeds themselves, instead of the study's own, in all parts.
-
-    Raises:
-        UserError: an unknown name, or faults in the file (all at once).
-    """
-    spec = load(study, size)
-    if seeds is not None:
-        try:
-            spec = with_seeds(spec, seeds if isinstance(seeds, int) else sorted(set(seeds)))
-        except ValidationError as error:
-            raise UserError(
-                f"seeds: wanted a number of 1 to 10,000, or up to 10,000 seeds of 0 or more; got {shown(seeds)}."
-            ) from error
-    return expand(spec, source=str(study))
-
-
-def costs(planned: Plan) -> dict[str, Cost] | None:
-    """run_id -> parameters and FLOPs of each run, counted on the networks themselves.
-
-    Returns None where a run needs torch and it is not installed: the counts need it. A run on a data set of
-    the user's own is left out: its shapes are not known before it is loaded.
-    """
-    found: dict[str, Cost] = {}
-    try:
-        for task in planned.tasks:
-            counted = cost(task.specs[0])
-            if counted is not None:
-                found.update({spec.run_id: counted for spec in task.specs})
-    except MissingDependencyError:
-        return None
-    return found
 
 
 def run(
