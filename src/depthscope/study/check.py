@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from depthscope.core.errors import shown, unknown_name
 from depthscope.study.cells import Cell, matching
-from depthscope.study.claims import Select, judged_at, located_selects
+from depthscope.study.claims import MonotoneClaim, Select, judged_at, located_selects
 from depthscope.study.run import RunSpec
 from depthscope.study.study import Arm, Overrides, Part, StudySpec
 
@@ -89,8 +89,27 @@ def claim_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str,
         if claim.part not in study.parts:
             yield f"{path}.part", unknown_name("part", claim.part, study.parts)
         elif judged_at(claim, study.size):
+            part = study.parts[claim.part]
             for below, select in located_selects(claim):
-                yield from _select_faults(study.parts[claim.part], claim.part, select, cells, f"{path}.{below}")
+                yield from _select_faults(part, claim.part, select, cells, f"{path}.{below}" if below else path)
+            if isinstance(claim, MonotoneClaim):
+                yield from _monotone_faults(claim, part, cells, path)
+
+
+def _monotone_faults(claim: MonotoneClaim, part: Part, cells: Sequence[Cell], path: str) -> Iterator[tuple[str, str]]:
+    if claim.axis not in part.axes:
+        yield f"{path}.axis", unknown_name(f"axis of part {claim.part!r}", claim.axis, part.axes)
+        return
+    if claim.axis in claim.where:
+        yield f"{path}.where.{claim.axis}", "is the axis that the claim goes along; leave it out of `where`."
+        return
+    values = part.axes[claim.axis]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        yield f"{path}.axis", f"wanted an axis of numbers; {claim.axis} holds {shown(values)}."
+        return
+    found = {cell.axes[claim.axis] for cell in matching(cells, claim.part, claim.select)}
+    if len(found) == 1:
+        yield path, f"has one value of {claim.axis}, {found.pop()}; going one way needs two or more."
 
 
 def _select_faults(

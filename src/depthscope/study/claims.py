@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from math import isfinite
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator
 
 from depthscope.core.errors import shown, unknown_name
 from depthscope.study.faults import FieldFaults
-from depthscope.study.metrics import SUMMARY
+from depthscope.study.metrics import SUMMARY, worse_side
 from depthscope.study.run import Bool, Float, Frozen
 
 Expect = Literal["at_least", "at_most"]
@@ -146,9 +148,81 @@ class TheoryClaim(_Claim):
     tolerance: Annotated[Float, Field(gt=0)]
 
 
+class NoDegradationClaim(_Claim):
+    """Non-inferiority: `a` (the deeper network) is worse than `b` (the shallower one) by at most `margin`.
+
+    Judged is the mean worsening over seeds, paired: metric(a) - metric(b) of a loss, metric(b) - metric(a) of
+    an accuracy. Supported where its whole interval lies at or below the margin, refuted where it lies above,
+    else undecided: an interval that is wide because seeds are few says nothing, and lack of power is never
+    evidence of absence.
+    """
+
+    kind: Literal["no_degradation"]
+    a: Select
+    b: Select
+    margin: Annotated[Float, Field(gt=0, description="the most worsening that counts as none, in the metric's scale")]
+
+    @field_validator("metric")
+    @classmethod
+    def _has_a_worse_side(cls, metric: str) -> str:
+        if worse_side(metric) is None:
+            known = ", ".join(sorted(key for key in SUMMARY if worse_side(key)))
+            raise ValueError(f"of {metric!r} neither side is worse; wanted a loss or an accuracy. Known: {known}.")
+        return metric
+
+    @property
+    def expect(self) -> Expect:
+        """On which side of `than` the worsening must lie."""
+        return "at_most"
+
+    @property
+    def than(self) -> float:
+        """The bound of the worsening: the margin."""
+        return self.margin
+
+
+class MonotoneClaim(_Claim):
+    """Along a numeric axis the metric goes one way, step by step, apart from steps back of at most `within`.
+
+    Judged are the adjacent differences metric(x[k+1]) - metric(x[k]) over the axis' values in ascending order, each
+    the mean over seeds of paired differences (their negatives where the direction is "decreasing"). Supported
+    where the interval of EVERY difference lies at or above -within: an intersection-union test, whose error rate is
+    that of one interval without a correction. Refuted where the interval of ANY lies wholly below, at a level
+    corrected by Bonferroni for the number of differences. Else undecided. With `within = 0` it says "never goes
+    back", and a plateau whose interval holds 0 leaves it undecided.
+    """
+
+    kind: Literal["monotone"]
+    arm: str
+    where: Overrides = Field(default_factory=dict, description="values of the other axes, as in a selection")
+    axis: str = Field(default="depth", description="the numeric axis along which it goes")
+    direction: Literal["increasing", "decreasing"]
+    within: Annotated[Float, Field(ge=0, description="slack of a step, in the metric's scale")] = 0.0
+
+    @property
+    def select(self) -> Select:
+        """The runs at all values of the axis."""
+        return Select(arm=self.arm, where=self.where)
+
+    @property
+    def expect(self) -> Expect:
+        """On which side of `than` every step, signed by the direction, must lie."""
+        return "at_least"
+
+    @property
+    def than(self) -> float:
+        """The bound of a step that is signed by the direction."""
+        return -self.within if self.within else 0.0
+
+
 Claim = Annotated[
-    DifferenceClaim | DifferenceInDifferencesClaim | LevelClaim | TheoryClaim, Field(discriminator="kind")
+    DifferenceClaim | DifferenceInDifferencesClaim | LevelClaim | TheoryClaim | NoDegradationClaim | MonotoneClaim,
+    Field(discriminator="kind"),
 ]
+KINDS: Mapping[str, type[_Claim]] = MappingProxyType(
+    {str(get_args(model.model_fields["kind"].annotation)[0]): model for model in get_args(get_args(Claim)[0])}
+)
+"""Model of each kind of claim."""
 
 
 def judged_at(claim: Claim, size: str) -> bool:
@@ -167,9 +241,9 @@ def selects(claim: Claim) -> tuple[Select, ...]:
 
 
 def located_selects(claim: Claim) -> tuple[tuple[str, Select], ...]:
-    """(path within the claim, selection) of all the selections that a claim makes."""
+    """(path within the claim, selection) of all the selections that a claim makes; "" is the claim itself."""
     match claim:
-        case DifferenceClaim():
+        case DifferenceClaim() | NoDegradationClaim():
             return (("a", claim.a), ("b", claim.b))
         case DifferenceInDifferencesClaim():
             named = (("first", claim.first), ("second", claim.second))
@@ -178,3 +252,5 @@ def located_selects(claim: Claim) -> tuple[tuple[str, Select], ...]:
             return tuple((f"cells.{index}", select) for index, select in enumerate(claim.cells))
         case TheoryClaim():
             return (("cell", claim.cell),)
+        case MonotoneClaim():
+            return (("", claim.select),)

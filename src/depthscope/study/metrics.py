@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
 SUMMARY: Mapping[str, str] = MappingProxyType(
     {
@@ -25,3 +26,14 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
     }
 )
 """Every figure that a summary may hold, with its definition."""
+
+
+def worse_side(metric: str) -> Literal["up", "down"] | None:
+    """Which way a figure gets worse; None where neither side is.
+
+    >>> worse_side("train_loss"), worse_side("test_accuracy"), worse_side("dh_factor_first")
+    ('up', 'down', None)
+    """
+    if "loss" in metric:
+        return "up"
+    return "down" if "accuracy" in metric else None

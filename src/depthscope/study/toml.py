@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import tomli_w
 from pydantic import ValidationError
 
 from depthscope.core.errors import FaultsError, UserError, nearest, shown, unknown_name
 from depthscope.core.files import read_text
-from depthscope.study.claims import DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, Select, TheoryClaim
+from depthscope.study.claims import KINDS, Select
 from depthscope.study.expand import faults_of_runs
 from depthscope.study.faults import Fault, found_in, in_order
 from depthscope.study.overlay import merge
@@ -147,10 +147,6 @@ def _holds(value: Any, path: tuple[str, ...]) -> bool:
     return True
 
 
-_CLAIMS = {
-    get_args(model.model_fields["kind"].annotation)[0]: tuple(model.model_fields)
-    for model in (DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, TheoryClaim)
-}
 _DECIDES_RUNS = ("base", "parts", "arms", "axes", "set", "exclude", "seeds", "sizes")
 
 
@@ -162,8 +158,8 @@ def _known_keys(fault: Fault) -> tuple[str, ...]:
             return tuple(Part.model_fields)
         case ("parts", *_):
             return tuple(Arm.model_fields)
-        case ("claims", _, _) if fault.tag in _CLAIMS:
-            return _CLAIMS[fault.tag]
+        case ("claims", _, _) if fault.tag is not None and fault.tag in KINDS:
+            return tuple(KINDS[fault.tag].model_fields)
     return tuple(Select.model_fields)
 
 
