@@ -89,4 +89,33 @@ class SafePoint:
     take: Callable[[], tuple[State, ...]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Resumed:
+    """A run goes on from its checkpoint, in place of `Started`."""
+
+    run_id: str
+    step: int
+    num_steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retried:
+    """The worker of a run was lost; the run is handed out again, and goes on from its last checkpoint if it has one."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneElsewhere:
+    """Another driver on the same folder recorded the run."""
+
+    run_id: str
+    outcome: Outcome
+
+
 Event = Started | Rows | Progress | Ended
+"""What an engine yields (beside `SafePoint`)."""
+
+News = Started | Progress | Ended | Resumed | Retried | DoneElsewhere
+"""What workers and driver tell whoever watches."""
