@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from depthscope.study.catalog import CATALOG, Entry, Kind, check_name, fill_options, is_user_code
+from depthscope.study.catalog import CATALOG, USER_KINDS, Entry, Kind, check_name, fill_options, is_user_code
 from depthscope.study.run import OPTION_FIELDS, RunSpec
 
 ENTRIES = [(kind, name, entry) for kind, entries in CATALOG.items() for name, entry in entries.items()]
@@ -77,8 +77,8 @@ def test_every_kind_is_a_field_of_a_run() -> None:
 )
 def test_user_code(name: str, is_code: bool) -> None:
     assert is_user_code(name) == is_code
-    kinds: tuple[Kind, ...] = ("family", "data")
-    for kind in kinds:
+
+    for kind in USER_KINDS:
         if is_code:
             assert check_name(kind, name) == name
         else:

@@ -78,6 +78,17 @@ BIBTEX: Mapping[str, str] = MappingProxyType(
             "1412.6980",
             booktitle="International Conference on Learning Representations (ICLR)",
         ),
+        "paszke2019pytorch": _arxiv(
+            "paszke2019pytorch",
+            "{PyTorch}: An Imperative Style, High-Performance Deep Learning Library",
+            "Paszke, Adam and Gross, Sam and Massa, Francisco and Lerer, Adam and Bradbury, James and Chanan, Gregory "
+            "and Killeen, Trevor and Lin, Zeming and Gimelshein, Natalia and Antiga, Luca and Desmaison, Alban and "
+            'K{\\"o}pf, Andreas and Yang, Edward and DeVito, Zachary and Raison, Martin and Tejani, Alykhan and '
+            "Chilamkurthy, Sasank and Steiner, Benoit and Fang, Lu and Bai, Junjie and Chintala, Soumith",
+            "2019",
+            "1912.01703",
+            booktitle="Advances in Neural Information Processing Systems (NeurIPS)",
+        ),
         "goyal2017accurate": _arxiv(
             "goyal2017accurate",
             "Accurate, Large Minibatch {SGD}: Training {ImageNet} in 1 Hour",

@@ -152,8 +152,8 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _backend_faults(values)
     entry = CATALOG["family"].get(str(values.get("family")))
     for field, allowed in entry.accepts.items() if entry else ():
-        user_data = field == "data" and is_user_code(values.get(field, ""))
-        if known(field) and values[field] not in allowed and not user_data:
+        own_code = is_user_code(str(values.get(field)))
+        if known(field) and values[field] not in allowed and not own_code:
             names = " or ".join(shown(each) for each in allowed)
             off = allowed in ((None,), (False,))
             wanted = "has no such setting; leave it away." if off else f"takes {names}, not {values[field]!r}."
@@ -163,11 +163,11 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             cifar_blocks_per_stage(values["depth"])
         except ValueError as error:
             yield "depth", str(error)
-    if known("shortcut", "depth") and values["shortcut"] == "identity_2" and values["depth"] % 2:
+    if entry and known("shortcut", "depth") and values["shortcut"] == "identity_2" and values["depth"] % 2:
         depth = values["depth"]
         near = f"The nearest are {depth - 1} and {depth + 1}." if depth > 1 else "The smallest is 2."
         yield "depth", f"depth {depth} is odd, and two-layer branches need an even one. {near}"
-    if known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
+    if entry and known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
 
 
@@ -177,17 +177,24 @@ def _backend_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if backend not in runs_on:
         yield "backend", f"{family!r} runs on {' and '.join(runs_on)}, not on {backend}."
         return  # what follows would only repeat it
-    for kind in ("data", "augment", "optimizer", "schedule"):
+    kinds: tuple[Kind, ...] = ("data", "augment", "optimizer", "schedule")
+    for kind in kinds if family in CATALOG["family"] else ("init", *kinds):  # a known family tells its initialisers
         name = str(values.get(kind))
         if name in CATALOG[kind] and backend not in CATALOG[kind][name].targets:
             yield kind, f"{name!r} is not there for {backend}."
     for name in values.get("measures", ()):
-        if backend not in CATALOG["measure"][name].targets:
+        if name in CATALOG["measure"] and backend not in CATALOG["measure"][name].targets:
             yield "measures", f"{name!r} is not there for {backend}."
     if backend == "torch":
         if values.get("stop_loss") is not None:
             yield "stop_loss", "only the NumPy laboratory stops early; leave it away."
+        if family not in CATALOG["family"] and values.get("stem_gain") is not None:
+            yield "stem_gain", "only the NumPy laboratory has a gain of the stem's own; leave it away."
+        if values.get("init") == "torch" and values.get("gain", 1.0) != 1.0:
+            yield "gain", "PyTorch's own initialisers take no gain; leave it away, or choose another init."
         return
+    if is_user_code(str(values.get("init"))):
+        yield "init", "the NumPy laboratory draws gaussian or orthogonal weights, and takes no initialiser of your own."
     if values.get("precision") == "bfloat16":
         yield "precision", "the NumPy laboratory has float32 and float64, no bfloat16."
     if values.get("batch_size") is not None:
