@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,15 +18,22 @@ from depthscope.study.cells import matching as matching
 from depthscope.study.check import MAX_RUNS, RUN_FIELDS, claim_faults, part_faults
 from depthscope.study.faults import found_in, in_order
 from depthscope.study.overlay import Origins, layered, merge, origin
+from depthscope.study.resources import DEFAULT, Resources
 from depthscope.study.run import OPTION_FIELDS, RunSpec, incoherences
 from depthscope.study.study import Overrides, Part, StudySpec
 
 
 @dataclass(frozen=True)
 class Task:
-    """Runs that differ only in their seed. A task yields one record for each of its runs."""
+    """Runs that differ only in their seed. A task yields one record for each of its runs.
+
+    Attributes:
+        specs: the runs.
+        resources: what each of them needs of a machine; they are trained side by side or one after another.
+    """
 
     specs: tuple[RunSpec, ...]
+    resources: Resources = DEFAULT
 
     def __post_init__(self) -> None:
         assert self.specs
@@ -34,12 +41,12 @@ class Task:
 
     def split(self) -> tuple[Task, ...]:
         """The same runs as one task each."""
-        return tuple(Task((spec,)) for spec in self.specs)
+        return tuple(replace(self, specs=(spec,)) for spec in self.specs)
 
     def only(self, run_ids: set[str]) -> Task | None:
         """The task of those runs alone; None where none is left."""
         kept = tuple(spec for spec in self.specs if spec.run_id in run_ids)
-        return Task(kept) if kept else None
+        return replace(self, specs=kept) if kept else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +83,18 @@ def expand(study: StudySpec, *, source: str | None = None) -> Plan:
     if found:
         where = source or study.name
         raise FaultsError(f"{where} at size {study.size!r}" if study.size else where, in_order(found))
-    groups: dict[str, list[RunSpec]] = {}
-    for spec in runs.values():
-        groups.setdefault(group_key(spec), []).append(spec)
-    return Plan(
-        study=study, cells=tuple(cells), runs=runs, tasks=tuple(Task(tuple(group)) for group in groups.values())
-    )
+    return Plan(study=study, cells=tuple(cells), runs=runs, tasks=_tasks(study, cells, runs))
+
+
+def _tasks(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, RunSpec]) -> tuple[Task, ...]:
+    needs: dict[str, Resources] = {}
+    for cell in cells:
+        wanted = study.resources_of(study.parts[cell.part])
+        needs[cell.run_id] = wanted.larger(needs.get(cell.run_id, wanted))
+    groups: dict[tuple[str, Resources], list[RunSpec]] = {}
+    for run_id, spec in runs.items():
+        groups.setdefault((group_key(spec), needs[run_id]), []).append(spec)
+    return tuple(Task(tuple(group), resources) for (_, resources), group in groups.items())
 
 
 def faults_of_runs(study: StudySpec) -> list[tuple[str, str]]:

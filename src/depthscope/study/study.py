@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Field
 
 from depthscope.core.hashing import digest
-from depthscope.study.claims import Claim, Text, one_or_list, toml_values
+from depthscope.study.claims import Claim, Text, toml_values
 from depthscope.study.claims import Overrides as Overrides
-from depthscope.study.run import Frozen, Int
-
-Seed = Annotated[Int, Field(ge=0, lt=2**31)]
-Seeds = Annotated[
-    Annotated[Int, Field(ge=1, le=10_000), Tag("<one>")]
-    | Annotated[list[Seed], Field(min_length=1, max_length=10_000), Tag("<list>")],
-    Discriminator(one_or_list),
-]
-"""A number of seeds (0 to n-1), or the seeds themselves."""
+from depthscope.study.resources import Resources, ResourceTable, resolved
+from depthscope.study.run import Frozen
+from depthscope.study.seeds import Seeds, listed
+from depthscope.study.tuning import Tuned, Tuning
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Axes = Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], AfterValidator(toml_values)]
@@ -51,6 +46,7 @@ class Part(Frozen):
         seeds: number of seeds (0 to n-1), or the seeds themselves; None takes the study's.
         exclude: combinations to leave out: a run that agrees with all the values of one entry.
         baseline: the arm that the others are compared with; the first by default.
+        resources: what a run of this part needs of a machine, over what the study says.
     """
 
     title: Text | None = None
@@ -60,6 +56,7 @@ class Part(Frozen):
     seeds: Seeds | None = None
     exclude: tuple[Overrides, ...] = ()
     baseline: str | None = None
+    resources: ResourceTable | None = None
 
     def arm(self, name: str) -> Arm:
         """The arm with this name."""
@@ -80,6 +77,9 @@ class StudySpec(Frozen):
         seeds: seeds of the parts that name none.
         parts: sets of comparable runs.
         claims: judged from the records.
+        resources: what a run needs of a machine.
+        tuning: how one number is chosen for each arm, by `depthscope tune`.
+        tuned: where the tuned values come from; `depthscope tune` writes it.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -92,11 +92,17 @@ class StudySpec(Frozen):
     seeds: Seeds = 3
     parts: Annotated[dict[PartName, Part], Field(min_length=1)]
     claims: tuple[Claim, ...] = ()
+    resources: ResourceTable | None = None
+    tuning: Tuning | None = None
+    tuned: Tuned | None = None
 
     def seeds_of(self, part: Part) -> tuple[int, ...]:
         """The seeds of a part, ascending and each once."""
-        seeds = self.seeds if part.seeds is None else part.seeds
-        return tuple(range(seeds)) if isinstance(seeds, int) else tuple(sorted(set(seeds)))
+        return listed(self.seeds if part.seeds is None else part.seeds)
+
+    def resources_of(self, part: Part) -> Resources:
+        """What a run of a part needs of a machine."""
+        return resolved(self.resources, part.resources)
 
     def arms(self) -> Iterator[tuple[str, Arm]]:
         """(part name, arm) of every arm."""

@@ -1,0 +1,111 @@
+"""Fair tuning: what a study asks to be chosen (`[tuning]`), and what was chosen and from what (`[tuned]`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from depthscope.study.run import Float, Frozen, Int
+from depthscope.study.seeds import MAX_SEEDS, Seed, Seeds, listed
+
+FIRST_SELECTION_SEED = MAX_SEEDS
+"""A number of selection seeds counts from here: a number of a study's own seeds never gets so far."""
+
+SelectionMetric = Literal["validation_accuracy", "validation_loss"]
+Grid = Annotated[tuple[Float, ...], Field(min_length=2, max_length=1000)]
+
+
+class Tuning(Frozen):
+    """How one number is chosen for each arm before the study is run, on seeds and examples of its own.
+
+    Attributes:
+        field: the number that is chosen, as a field of a run; options are reached with a dot.
+        grid: the values tried, the same for every arm.
+        seeds: seeds that the choice is made on. A number of them counts from 10,000 on; the study's own are refused.
+        validation: examples held out of each training set, that the choice is made on.
+        metric: what is compared: its mean over the seeds and the part's axes.
+        parts: parts whose arms are tuned; left out, all that train.
+    """
+
+    field: str = "lr"
+    grid: Grid
+    seeds: Seeds = 3
+    validation: Annotated[Int, Field(ge=1, le=10_000_000)]
+    metric: SelectionMetric = "validation_accuracy"
+    parts: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+
+    @field_validator("grid")
+    @classmethod
+    def _ascending(cls, grid: tuple[float, ...]) -> tuple[float, ...]:
+        twice = next((value for at, value in enumerate(grid) if value in grid[:at]), None)
+        if twice is not None:
+            raise ValueError(f"holds {twice} twice.")
+        return tuple(sorted(grid))
+
+    @property
+    def selection_seeds(self) -> tuple[int, ...]:
+        """The seeds themselves, ascending."""
+        return listed(self.seeds, first=FIRST_SELECTION_SEED)
+
+
+class Score(Frozen):
+    """What one value of the grid gave an arm.
+
+    Attributes:
+        value: of the tuned field.
+        mean: the mean of the metric over the runs that ended with a figure; left out where none did.
+        num_runs: how many runs were made with it.
+        num_lost: how many of them diverged or failed.
+    """
+
+    value: Float
+    mean: Float | None = None
+    num_runs: Annotated[Int, Field(ge=1)]
+    num_lost: Annotated[Int, Field(ge=0)] = 0
+
+
+class Choice(Frozen):
+    """What was chosen for an arm.
+
+    Attributes:
+        part: the arm's part.
+        arm: the arm.
+        value: the chosen value.
+        scores: what each value of the grid gave, ascending by value.
+    """
+
+    part: str
+    arm: str
+    value: Float
+    scores: Annotated[tuple[Score, ...], Field(min_length=1)]
+
+    @property
+    def edge(self) -> Literal["low", "high"] | None:
+        """Which end of the grid the chosen value is, where it is one: the best value may then lie outside."""
+        values = [score.value for score in self.scores]
+        return "low" if self.value == min(values) else "high" if self.value == max(values) else None
+
+
+class Tuned(Frozen):
+    """Where the tuned values of a study come from. Its seeds are refused in the study: they were used for choosing.
+
+    Attributes:
+        field: the field that was tuned.
+        grid: the values tried, ascending.
+        metric: what was compared.
+        seeds: the seeds that the choice was made on.
+        validation: examples held out of each training set, that it was made on.
+        num_runs: how many runs the choice took.
+        digest: of the study that was run to choose.
+        choices: one for each tuned arm.
+    """
+
+    field: str
+    grid: Grid
+    metric: SelectionMetric
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
+    validation: Annotated[Int, Field(ge=1)]
+    num_runs: Annotated[Int, Field(ge=1)]
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    choices: Annotated[tuple[Choice, ...], Field(min_length=1)]
