@@ -67,9 +67,9 @@ def run(
 ) -> None:
     """Do what is missing of a study, judge its claims, write its page."""
     from depthscope import api
-    from depthscope.cli import view
+    from depthscope.cli import progress, tables
 
-    with view.progress(quiet=as_json) as watcher:
+    with progress.progress(quiet=as_json) as watcher:
         report = api.run(
             study,
             out=out,
@@ -82,7 +82,7 @@ def run(
             figures=figures,
             watcher=watcher,
         )
-    view.report(report, lang.value, as_json=as_json)
+    tables.report(report, lang.value, as_json=as_json)
     if any(row.record is not None and row.record.outcome.status == "failed" for row in report.results.rows):
         raise typer.Exit(RUNS_FAILED)
 
@@ -91,37 +91,37 @@ def run(
 def plan(study: Study, size: Size = None, seeds: Seeds = None, as_json: Json = False) -> None:
     """Show the runs of a study, with their parameters and FLOPs, before anything starts."""
     from depthscope import api
-    from depthscope.cli import view
+    from depthscope.cli import tables
 
     planned = api.plan(study, size=size, seeds=_seeds(seeds))
-    view.plan(planned, api.costs(planned), as_json=as_json)
+    tables.plan(planned, api.costs(planned), as_json=as_json)
 
 
 @app.command()
 def status(folder: Folder, as_json: Json = False) -> None:
     """Show where a study's folder stands, also while another process is filling it."""
     from depthscope import api
-    from depthscope.cli import view
+    from depthscope.cli import tables
 
-    view.status(api.status(folder), as_json=as_json)
+    tables.status(api.status(folder), as_json=as_json)
 
 
 @app.command()
 def report(folder: Folder, lang: Language = Lang.en, figures: Figures = False, as_json: Json = False) -> None:
     """Judge a folder's claims again and write its findings, table, figures and page."""
     from depthscope import api
-    from depthscope.cli import view
+    from depthscope.cli import tables
 
-    view.report(api.make_report(folder, lang=lang.value, figures=figures), lang.value, as_json=as_json)
+    tables.report(api.make_report(folder, lang=lang.value, figures=figures), lang.value, as_json=as_json)
 
 
 @app.command()
 def studies(as_json: Json = False) -> None:
     """List the studies that come with Depthscope."""
     from depthscope import api
-    from depthscope.cli import view
+    from depthscope.cli import tables
 
-    view.studies(api.studies(), as_json=as_json)
+    tables.studies(api.studies(), as_json=as_json)
 
 
 def _version(value: bool) -> None:
