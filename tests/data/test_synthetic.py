@@ -129,6 +129,44 @@ def test_images_refuse(option: str, value: int) -> None:
         images(0, **options)
 
 
+@pytest.mark.parametrize("make", [spiral, images])
+def test_what_is_held_out_is_missing_from_the_training_set_and_nothing_else_changes(make: Any) -> None:
+    whole, split = make(3), make(3, validation=30)
+    assert whole.validation is None
+    assert len(split.validation) == 30
+    assert len(split.train) == len(whole.train) - 30
+
+    def rows(*parts: Split) -> list[tuple[bytes, int]]:
+        return sorted((x.tobytes(), int(y)) for part in parts for x, y in zip(part.x, part.y, strict=True))
+
+    assert rows(split.train, split.validation) == rows(whole.train)
+    np.testing.assert_array_equal(split.test.x, whole.test.x)
+    assert len(set(split.validation.y)) > 2  # not of one class, as the last points of the spiral are
+    np.testing.assert_array_equal(split.mean, moments(split.train.x)[0])
+
+
+def test_the_spiral_draws_what_it_holds_out_and_can_leave_the_test_away() -> None:
+    first, other = spiral(0, validation=30, without_test=True), spiral(1, validation=30)
+    assert first.test is None
+    held = [
+        np.flatnonzero(~np.isin(spiral(seed).train.x[:, 0], split.train.x[:, 0]))
+        for seed, split in enumerate((first, other))
+    ]
+    chosen = stream(0, "data", "spiral", "validation").permutation(150)[:30]
+    assert held[0].tolist() == sorted(chosen.tolist()) != held[1].tolist()
+    assert first.validation is not None
+    np.testing.assert_array_equal(first.validation.x, spiral(0).train.x[held[0]])
+
+
+@pytest.mark.parametrize(("make", "total"), [(spiral, 150), (images, 256)])
+@pytest.mark.parametrize("validation", [-1, 150, 256])
+def test_something_must_be_left_to_train_on(make: Any, total: int, validation: int) -> None:
+    if 0 <= validation < total:
+        return
+    with pytest.raises(UserError, match=f": validation: wanted 0 to {total - 1} of the {total}, got {validation}"):
+        make(0, validation=validation)
+
+
 def test_mean_and_deviation_are_of_the_training_split() -> None:
     data = images(0)
     for channel in range(3):

@@ -21,6 +21,8 @@ def spiral(
     turns: float = 0.64,
     noise: float = 0.1,
     start_radius: float = 0.1,
+    validation: int = 0,
+    without_test: bool = False,
 ) -> Dataset:
     """Interleaved spiral arms in the plane, one class an arm.
 
@@ -37,9 +39,12 @@ def spiral(
         turns: how far an arm winds, in full turns.
         noise: standard deviation of the angle, in radians.
         start_radius: radius at which the arms start, at least 0 and under 1.
+        validation: how many of the training points, drawn at random by the seed, are held out as `validation`.
+        without_test: leave the test split away.
 
     Returns:
-        Vectors, float64 `[arms * points_per_arm, 2]`, arm after arm, from the centre outwards.
+        Vectors, float64 `[arms * points_per_arm, 2]`, arm after arm, from the centre outwards; in `train` and
+        `validation` the points that fell to each, in the same order.
 
     Raises:
         UserError: an option out of its range.
@@ -51,6 +56,8 @@ def spiral(
         raise UserError(f"spiral: start_radius: wanted a number of at least 0 and under 1, got {start_radius}.")
     if not np.isfinite([turns, noise]).all():
         raise UserError(f"spiral: turns and noise: wanted finite numbers, got {turns} and {noise}.")
+    total = arms * points_per_arm
+    _held_out("spiral", validation, total)
 
     radius = np.linspace(start_radius, 1.0, points_per_arm)
     wound = turns * (radius - start_radius) / (1.0 - start_radius)
@@ -62,10 +69,16 @@ def spiral(
         x = np.stack([radius * np.cos(theta), radius * np.sin(theta)], axis=-1).reshape(-1, 2)
         return Split(x, np.repeat(arm, points_per_arm).astype(np.int64))
 
+    points = draw("train")
+    # The points lie arm after arm, so that the last ones would be of one class: they are drawn.
+    out = np.zeros(total, np.bool_)
+    if validation:
+        out[stream(seed, "data", "spiral", "validation").permutation(total)[:validation]] = True
     return make_dataset(
         "spiral",
-        draw("train"),
-        test=draw("test"),
+        Split(points.x[~out], points.y[~out]),
+        test=None if without_test else draw("test"),
+        validation=Split(points.x[out], points.y[out]) if validation else None,
         num_classes=arms,
         facts={"arms": arms, "points_per_arm": points_per_arm},
     )
@@ -82,6 +95,7 @@ def images(
     contrast: float = 40.0,
     noise: float = 24.0,
     data_seed: int = 0,
+    validation: int = 0,
 ) -> Dataset:
     """Small colour images that a network learns within a few steps, for smoke tests.
 
@@ -99,6 +113,7 @@ def images(
         contrast: standard deviation of a pattern, in grey levels of 0..255.
         noise: standard deviation of the noise of one pixel, in the same levels.
         data_seed: decides the content.
+        validation: how many, the last ones of the `num_train`, are held out as `validation`.
 
     Returns:
         Images, uint8 `[N, 3, image_size, image_size]`.
@@ -112,6 +127,7 @@ def images(
     _at_least("images: num_classes", num_classes, 2)
     _at_least("images: contrast", contrast, 0)
     _at_least("images: noise", noise, 0)
+    _held_out("images", validation, num_train)
     patterns = contrast * _patterns(data_seed, num_classes, image_size)
 
     def draw(split: str, count: int) -> Split:
@@ -120,10 +136,12 @@ def images(
         grey = 127.5 + patterns[y] + noise * generator.normal(size=(count, *patterns.shape[1:]))
         return Split(np.clip(np.rint(grey), 0, 255).astype(np.uint8), y)
 
+    drawn, kept = draw("train", num_train), num_train - validation
     return make_dataset(
         "images",
-        draw("train", num_train),
+        Split(drawn.x[:kept], drawn.y[:kept]),
         test=draw("test", num_test) if num_test else None,
+        validation=Split(drawn.x[kept:], drawn.y[kept:]) if validation else None,
         num_classes=num_classes,
         facts={"data_seed": data_seed, "image_size": image_size},
     )
@@ -142,6 +160,11 @@ def _patterns(data_seed: int, num_classes: int, image_size: int, num_waves: int 
     centred: NDArray[np.float64] = waves - waves.mean(axis=(1, 2, 3), keepdims=True)
     scaled: NDArray[np.float64] = centred / centred.std(axis=(1, 2, 3), keepdims=True)
     return scaled
+
+
+def _held_out(name: str, validation: int, total: int) -> None:
+    if not 0 <= validation < total:
+        raise UserError(f"{name}: validation: wanted 0 to {total - 1} of the {total}, got {validation}.")
 
 
 def _at_least(name: str, value: float, low: int) -> None:

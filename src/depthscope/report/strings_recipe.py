@@ -83,7 +83,8 @@ RECIPE: dict[str, tuple[str, str]] = {
     "recipe.data.num_train": ("{value} training images", "{value} 张训练图像"),
     "recipe.data.num_test": ("{value} test images", "{value} 张测试图像"),
     "recipe.data.image_size": ("{value} × {value} pixels", "{value} × {value} 像素"),
-    "recipe.data.validation": ("{value} held out for validation", "留出 {value} 张作验证"),
+    "recipe.data.validation": ("{value} held out for validation", "留出 {value} 例作验证"),
+    "recipe.data.without_test": ("no test set opened", "未打开测试集"),
     "recipe.augment.crop_flip": (
         "random crop after zero padding and left-right flip, while training",
         "训练时补零后随机裁剪并左右翻转",

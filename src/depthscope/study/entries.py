@@ -23,6 +23,9 @@ class Entry:
         summary: what it is, in a line.
         targets: `"package.module:name"` of the code behind it, by backend.
         options: its options with their defaults; the default's type is the option's type.
+        later: options that came when runs had been recorded without them; at their defaults they are no part of a
+            run's identity.
+        untested: of a data set, the options with which its test set is not opened.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
         accepts: for a family, the values that it takes in other fields of a run.
         sources: keys of the bibliography (`report/citations`).
@@ -31,6 +34,8 @@ class Entry:
     summary: str
     targets: Mapping[Backend, str]
     options: Mapping[str, Any] = field(default_factory=dict)
+    later: tuple[str, ...] = ()
+    untested: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
@@ -140,24 +145,43 @@ CATALOG: Mapping[Kind, Mapping[str, Entry]] = {
         "spiral": Entry(
             summary="interleaved arms in the plane; the seed draws the points",
             targets=_both("depthscope.data.synthetic:spiral"),
-            options={"arms": 3, "points_per_arm": 50, "turns": 0.64, "noise": 0.1, "start_radius": 0.1},
+            options={
+                "arms": 3,
+                "points_per_arm": 50,
+                "turns": 0.64,
+                "noise": 0.1,
+                "start_radius": 0.1,
+                "validation": 0,
+                "without_test": False,
+            },
+            later=("validation", "without_test"),
+            untested={"without_test": True},
             limits={
                 "arms": "[2, 1000]",
                 "points_per_arm": "[2, 1000000]",
                 "noise": "[0, inf)",
                 "start_radius": "[0, 1)",
+                "validation": "[0, 1000000000]",
             },
         ),
         "images": Entry(
             summary="synthetic images of ten classes, for tests",
             targets=_both("depthscope.data.synthetic:images"),
-            options={"num_train": 256, "num_test": 128, "image_size": 8},
-            limits={"num_train": "[1, 1000000]", "num_test": "[1, 1000000]", "image_size": "[1, 1024]"},
+            options={"num_train": 256, "num_test": 128, "image_size": 8, "validation": 0},
+            later=("validation",),
+            untested={"num_test": 0},
+            limits={
+                "num_train": "[1, 1000000]",
+                "num_test": "[0, 1000000]",
+                "image_size": "[1, 1024]",
+                "validation": "[0, 999999]",
+            },
         ),
         "cifar10": Entry(
             summary="CIFAR-10, the real images",
             targets=_both("depthscope.data.cifar10:cifar10"),
             options={"num_train": 50_000, "num_test": 10_000, "image_size": 32, "validation": 0},
+            untested={"num_test": 0},
             limits={
                 "num_train": "[1, 50000]",
                 "num_test": "[0, 10000]",

@@ -131,7 +131,12 @@ class RunSpec(Frozen):
     @property
     def run_id(self) -> str:
         """16 hex digits that name all that changes the mathematics of this run."""
-        return digest({"mathematics": MATHEMATICS, **self.model_dump(mode="json", exclude={"measures"})})
+        fields = self.model_dump(mode="json", exclude={"measures"})
+        for field, kind in OPTION_FIELDS.items():
+            if entry := CATALOG[kind].get(fields[kind]):
+                same = [name for name in entry.later if fields[field][name] == entry.options[name]]
+                fields[field] = {name: value for name, value in fields[field].items() if name not in same}
+        return digest({"mathematics": MATHEMATICS, **fields})
 
 
 def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -78,9 +78,8 @@ def _numpy_cost(spec: RunSpec) -> Cost:
     shapes = parameter_shapes(stack_of(spec, num_inputs=2, num_classes=arms)).values()
     sizes = [shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in shapes]
     products = 2 * sum(shape[0] * shape[1] for shape in shapes if len(shape) == 2)
-    return Cost(
-        parameters=sum(sizes), forward_flops=products, examples=_examples(spec, arms * _option(spec, "points_per_arm"))
-    )
+    num_train = arms * _option(spec, "points_per_arm") - _option(spec, "validation")
+    return Cost(parameters=sum(sizes), forward_flops=products, examples=_examples(spec, num_train))
 
 
 def _option(spec: RunSpec, name: str) -> int:
