@@ -22,6 +22,8 @@ from depthscope.study.claims import (
     DifferenceClaim,
     DifferenceInDifferencesClaim,
     LevelClaim,
+    MonotoneClaim,
+    NoDegradationClaim,
     Select,
     TheoryClaim,
 )
@@ -58,6 +60,9 @@ def claims(metric: str) -> Iterator[Claim]:
                 {"name": f"{statistic[0]}{at}", "kind": "level", "cells": (PLAIN,), "statistic": statistic, **more}
             )
     common.pop("than")
+    yield MonotoneClaim(name="m", kind="monotone", arm="plain", direction="increasing", **common)
+    if "factor" not in metric:
+        yield NoDegradationClaim(name="n", kind="no_degradation", a=PLAIN, b=RES, margin=0.1, **common)
     yield TheoryClaim(name="t", kind="theory_ratio", cell=PLAIN, tolerance=0.1, **common)
 
 
@@ -96,7 +101,8 @@ def english(text: str) -> list[str]:
 
 
 def test_all_notes_are_of_the_table_and_all_of_the_table_is_made(made: list[Estimate]) -> None:
-    keys = {key_of(phrase) for each in made if each.note for phrase in each.note.split(BETWEEN)}
+    notes = [each.note for each in made] + [each.effect.note for each in made if each.effect]
+    keys = {key_of(phrase) for each in notes if each for phrase in each.split(BETWEEN)}
     assert keys == set(NOTES)
 
 

@@ -166,6 +166,7 @@ def finding(expect: Any = "at_least", margin: float = 0.0, **estimate: Any) -> F
     return Finding(
         claim="c",
         text={"en": "claim"},
+        kind="difference",
         confirmatory=True,
         verdict="supported",
         margin=margin,

@@ -12,6 +12,24 @@ FINDINGS_SCHEMA = 1
 Verdict = Literal["supported", "refuted", "undecided"]
 
 
+class EffectSize(Frozen):
+    """Hedges' g_z of paired differences: their mean in units of their spread, corrected for small samples.
+
+    Attributes:
+        value: g_z; None where there is none (see `note`).
+        low: lower end of the interval of the population's effect.
+        high: upper end.
+        level: coverage of the interval; that of the estimate beside it.
+        note: why there is no effect size, in English, from `notes.NOTES`.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    note: str | None = None
+
+
 class Estimate(Frozen):
     """A number with its interval.
 
@@ -31,6 +49,7 @@ class Estimate(Frozen):
             1 for a seed that satisfies and 0 for one that does not.
         note: why there is no interval, or what else must be known, in English; made of phrases from
             `notes.NOTES`, and said in other languages by `notes.spoken_note`.
+        effect: the effect size of a mean paired difference; None for other estimates.
     """
 
     name: str
@@ -44,6 +63,7 @@ class Estimate(Frozen):
     level: float = 0.95
     values: tuple[float, ...] = ()
     note: str | None = None
+    effect: EffectSize | None = None
 
 
 class Finding(Frozen):
@@ -52,21 +72,28 @@ class Finding(Frozen):
     Attributes:
         claim: the claim's name.
         text: the claim as a sentence, by language.
-        confirmatory: whether the study declared it as the one that it stands or falls with.
+        kind: the claim's kind.
+        confirmatory: whether the study declared it as the one that it stands or falls with; else it is exploratory.
+        family: number of confirmatory claims that share the error rate (Holm); 1 for an exploratory claim, whose
+            interval is corrected for nothing.
         verdict: supported, refuted or undecided.
         margin: the bound that the claim names.
         expect: on which side of `margin` the estimate must lie.
-        estimates: the judged estimate first, then those it was made from.
+        estimates: the judged estimates first, then those they were made from.
+        num_judged: how many of the estimates carry the verdict.
         reason: the judgement in a sentence made from the estimates, in English.
         reasons: the same by language.
     """
 
     claim: str
     text: dict[str, str]
+    kind: str
     confirmatory: bool
+    family: int = 1
     verdict: Verdict
     margin: float
     expect: Literal["at_least", "at_most", "within"]
     estimates: tuple[Estimate, ...]
+    num_judged: int = 1
     reason: str
     reasons: dict[str, str] = Field(default_factory=dict)

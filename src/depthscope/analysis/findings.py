@@ -11,11 +11,16 @@ from depthscope.analysis.intervals import has_no_spread
 from depthscope.analysis.judging import judge_claim
 from depthscope.analysis.notes import note
 from depthscope.analysis.table import Results
-from depthscope.analysis.verdicts import Judgement
+from depthscope.analysis.verdicts import CHANGES, Judgement
 from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, spoken, with_spread
 from depthscope.study.claims import Claim, TheoryClaim, confirmatory_at, judged_at
 
 LEVEL = 0.95
+NO_POWER: dict[Lang, str] = {
+    "en": "a worsening beyond the margin is not ruled out, and lack of power is no evidence that there is none",
+    "zh": "不能排除超过界值的变差；功效不足并不证明没有变差",
+}
+"""What an undecided claim of no degradation says."""
 
 
 def judge(results: Results) -> tuple[Finding, ...]:
@@ -32,7 +37,8 @@ def judge(results: Results) -> tuple[Finding, ...]:
     claims = [claim for claim in results.study.claims if judged_at(claim, size)]
     judged = {claim.name: judge_claim(results, claim, LEVEL) for claim in claims if not confirmatory_at(claim, size)}
     judged |= _holm(results, [claim for claim in claims if confirmatory_at(claim, size)])
-    return tuple(_finding(claim, judged[claim.name], confirmatory_at(claim, size)) for claim in claims)
+    family = sum(confirmatory_at(claim, size) for claim in claims)
+    return tuple(_finding(claim, judged[claim.name], family if confirmatory_at(claim, size) else 0) for claim in claims)
 
 
 def findings_document(results: Results, findings: tuple[Finding, ...], provenance: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,16 +72,20 @@ def _holm(results: Results, claims: list[Claim]) -> dict[str, Judgement]:
     return done
 
 
-def _finding(claim: Claim, judgement: Judgement, confirmatory: bool) -> Finding:
+def _finding(claim: Claim, judgement: Judgement, family: int) -> Finding:
+    """The finding; `family` is the number of confirmatory claims, 0 where this is none of them."""
     reasons: dict[str, str] = {lang: _reason(claim, judgement, lang) for lang in LANGS}
     return Finding(
         claim=claim.name,
         text={str(lang): text for lang, text in claim.text.items()},
-        confirmatory=confirmatory,
+        kind=claim.kind,
+        confirmatory=family > 0,
+        family=max(family, 1),
         verdict=judgement.verdict,
         margin=claim.tolerance if isinstance(claim, TheoryClaim) else claim.than,
         expect="within" if isinstance(claim, TheoryClaim) else claim.expect,
         estimates=tuple(_as_shown(estimate) for estimate in judgement.estimates),
+        num_judged=judgement.num_judged,
         reason=reasons["en"],
         reasons=reasons,
     )
@@ -92,7 +102,7 @@ def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:
     """The judgement in a sentence: what was found, what was asked, the verdict, what is absent."""
     english = lang == "en"
     judged = judgement.estimates[: judgement.num_judged]
-    change = claim.kind in ("difference", "difference_in_differences")
+    change = claim.kind in CHANGES
     equals, between = (" = ", "; ") if english else ("：", "；")
     found = between.join(
         f"{spoken(estimate.name, lang)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
@@ -100,6 +110,8 @@ def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:
     notes = [*judgement.census.notes(lang), *(note(each, lang) for each in judgement.said)]
     if any(estimate.note == note("no_closed_form") for estimate in judgement.estimates):
         notes.append("theory has no closed form for such a run" if english else "理论对此没有闭式解")
+    if claim.kind == "no_degradation" and judgement.verdict == "undecided":
+        notes.append(NO_POWER[lang])
     verdict = VERDICTS[lang][judgement.verdict]
     if english:
         because = f" ({', '.join(notes)})" if notes else ""
@@ -113,11 +125,15 @@ def _asked(claim: Claim, change: bool, lang: Lang) -> str:
         tolerance = f"{100.0 * claim.tolerance:g}%"
         return f"within {tolerance} of 1" if lang == "en" else f"与 1 相差不超过 {tolerance}"
     bound = quantity(claim.than, claim.unit, lang, change=change)
+    if claim.kind == "no_degradation":
+        return f"worse by at most {bound} (the margin)" if lang == "en" else f"变差不超过 {bound}（界值）"
     words = {
         "en": {"at_least": "at least", "at_most": "at most"},
         "zh": {"at_least": "不小于", "at_most": "不大于"},
     }
     every = ""
+    if claim.kind == "monotone":
+        every = "every step " if lang == "en" else "每一步都"
     if claim.kind == "level" and claim.statistic == "every_seed":
         every = "every run " if lang == "en" else "每次运行都"
     return f"{every}{words[lang][claim.expect]} {bound}"

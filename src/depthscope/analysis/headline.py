@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from depthscope.analysis import samples
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
-from depthscope.analysis.notes import ABSENT, phrases_of
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
-from depthscope.analysis.wording import VERDICTS, Lang, pick, quantity, scale_of, spread, whole_percent, with_spread
-from depthscope.study.claims import Claim, DifferenceClaim, DifferenceInDifferencesClaim, confirmatory_at, selects
+from depthscope.analysis.verdict_words import verdict_sentence
+from depthscope.analysis.wording import Lang, pick, quantity, scale_of, spread, whole_percent
+from depthscope.study.claims import confirmatory_at, selects
 from depthscope.study.study import Arm, Part
 
 METRICS = ("train_accuracy", "train_loss", "train_accuracy_running", "train_loss_running")
@@ -85,7 +85,7 @@ def headline(results: Results, findings: Sequence[Finding], lang: Lang) -> str:
         findings: from `judge`.
         lang: `en` or `zh`.
     """
-    sentences = [*_depth_sentence(results, findings, lang), *_verdict_sentence(results, findings, lang)]
+    sentences = [*_depth_sentence(results, findings, lang), *verdict_sentence(findings, lang)]
     return (" " if lang == "en" else "").join(sentences)
 
 
@@ -253,36 +253,3 @@ def _name(arm: Arm, lang: Lang) -> str:
     if not comma:
         return head
     return f"{head} ({rest})" if lang == "en" else f"{head}（{rest}）"
-
-
-def _verdict_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
-    kinds = {claim.name: claim for claim in results.study.claims}
-    confirmatory = [finding for finding in findings if finding.confirmatory]
-    if confirmatory:
-        joined = "; ".join if lang == "en" else "；".join
-        told = [_verdict(finding, kinds[finding.claim], lang) for finding in confirmatory]
-        text = joined(told) + ("." if lang == "en" else "。")
-        yield text[:1].upper() + text[1:]
-    elif findings:
-        counts = {kind: sum(finding.verdict == kind for finding in findings) for kind in VERDICTS[lang]}
-        told = [f"{counts[kind]} {word}" for kind, word in VERDICTS[lang].items() if counts[kind]]
-        yield (
-            f"Of {len(findings)} claims: {', '.join(told)}."
-            if lang == "en"
-            else f"{len(findings)} 条论断中：{'，'.join(told)}。"
-        )
-
-
-def _verdict(finding: Finding, claim: Claim, lang: Lang) -> str:
-    text = pick(finding.text, lang)
-    change = isinstance(claim, DifferenceClaim | DifferenceInDifferencesClaim)
-    behind = with_spread(finding.estimates[0], lang, change=change)
-    verdict = VERDICTS[lang][finding.verdict]
-    absent = phrases_of(finding.estimates[0].note, ABSENT, lang)
-    if absent:
-        behind += f" ({', '.join(absent)})" if lang == "en" else f"（{'，'.join(absent)}）"
-    if lang == "en":
-        what = {"difference": "difference ", "difference_in_differences": "difference in differences "}
-        return f"the confirmatory claim “{text}” is {verdict}: {what.get(claim.kind, '')}{behind}"
-    what = {"difference": "差值 ", "difference_in_differences": "双重差分 "}
-    return f"确认性论断“{text}”{verdict}：{what.get(claim.kind, '')}{behind}"

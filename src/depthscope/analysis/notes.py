@@ -56,6 +56,11 @@ NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "against": ("divergence speaks against the claim", "发散不利于该论断"),
         "for": ("divergence speaks for the claim", "发散有利于该论断"),
         "unknown": ("divergence says neither yes nor no to the claim", "发散对该论断既非肯定也非否定"),
+        "effect_few": ("no effect size: fewer than three pairs", "无效应量：不足三对数值"),
+        "effect_no_spread": (
+            "no effect size: the differences have no spread",
+            "无效应量：各差值没有离散程度",
+        ),
         "no_closed_form": ("no closed form for this run", "该运行没有闭式解"),
     }
 )

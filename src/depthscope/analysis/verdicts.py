@@ -16,6 +16,9 @@ from depthscope.study.claims import Expect
 Says = Literal["against", "for", "unknown"]
 """What a run that diverged says of a claim."""
 
+CHANGES = frozenset({"difference", "difference_in_differences", "no_degradation", "monotone"})
+"""Kinds of claim whose judged estimates are paired differences."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:

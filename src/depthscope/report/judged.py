@@ -8,6 +8,7 @@ from typing import Any
 
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.table import Results
+from depthscope.analysis.verdicts import CHANGES
 from depthscope.analysis.wording import spoken, spoken_method, spoken_note, with_spread
 from depthscope.report import charts
 from depthscope.report.charts.claims import wanted_range
@@ -54,18 +55,14 @@ def counted(findings: Sequence[Finding], words: Words) -> str:
     return words("comma").join(told)
 
 
-def judged_estimates(finding: Finding, claim: Claim | None) -> tuple[Estimate, ...]:
+def judged_estimates(finding: Finding) -> tuple[Estimate, ...]:
     """Those estimates that the verdict was made from; the others are what they were made of."""
-    if isinstance(claim, LevelClaim) and claim.statistic == "median":
-        return finding.estimates
-    if isinstance(claim, TheoryClaim):  # each judged ratio brings a measured and an expected value
-        return finding.estimates[: len(finding.estimates) // 3]
-    return finding.estimates[:1]
+    return finding.estimates[: finding.num_judged]
 
 
 def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[..., Any] | None:
     """What makes the claim's figure, or None where no estimate has a value."""
-    judged = [each for each in judged_estimates(finding, claim) if each.value is not None]
+    judged = [each for each in judged_estimates(finding) if each.value is not None]
     if not judged:
         return None
     metric = claim.metric if claim else ""
@@ -119,7 +116,7 @@ def describe(finding: Finding, estimate: Estimate, words: Words) -> str:
 def _card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]:
     first = finding.estimates[0] if finding.estimates else None
     squares = first is not None and first.unit == "fraction" and 0 < len(first.values) <= MAX_SQUARES
-    judged = [each for each in judged_estimates(finding, claim) if each.value is not None]
+    judged = [each for each in judged_estimates(finding) if each.value is not None]
     return {
         "claim": finding.claim,
         "confirmatory": finding.confirmatory,
@@ -140,7 +137,7 @@ def _card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]
 
 
 def _is_change(claim: Claim | None) -> bool:
-    return claim is not None and claim.kind in ("difference", "difference_in_differences")
+    return claim is not None and claim.kind in CHANGES
 
 
 def possible(claim: Claim | None, unit: str) -> tuple[float, float]:

@@ -1,0 +1,59 @@
+"""The verdicts of a headline: the confirmatory claims with their numbers, or how many claims came out how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from depthscope.analysis.finding import Finding
+from depthscope.analysis.notes import ABSENT, phrases_of
+from depthscope.analysis.verdicts import CHANGES
+from depthscope.analysis.wording import VERDICTS, Lang, pick, with_spread
+
+
+def verdict_sentence(findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
+    """The verdicts on the confirmatory claims; where there is none, how the claims came out."""
+    confirmatory = [finding for finding in findings if finding.confirmatory]
+    if confirmatory:
+        joined = "; ".join if lang == "en" else "；".join
+        told = [_verdict(finding, lang) for finding in confirmatory]
+        text = joined(told) + ("." if lang == "en" else "。")
+        yield text[:1].upper() + text[1:]
+    elif findings:
+        counts = {kind: sum(finding.verdict == kind for finding in findings) for kind in VERDICTS[lang]}
+        told = [f"{counts[kind]} {word}" for kind, word in VERDICTS[lang].items() if counts[kind]]
+        yield (
+            f"Of {len(findings)} claims: {', '.join(told)}."
+            if lang == "en"
+            else f"{len(findings)} 条论断中：{'，'.join(told)}。"
+        )
+
+
+def _verdict(finding: Finding, lang: Lang) -> str:
+    text = pick(finding.text, lang)
+    change = finding.kind in CHANGES
+    shown = finding.estimates[0]
+    if finding.kind == "monotone":  # the step that comes nearest to going back
+        shown = min(
+            finding.estimates[: finding.num_judged], key=lambda each: math.inf if each.value is None else each.value
+        )
+    behind = with_spread(shown, lang, change=change)
+    verdict = VERDICTS[lang][finding.verdict]
+    absent = phrases_of(shown.note, ABSENT, lang)
+    if absent:
+        behind += f" ({', '.join(absent)})" if lang == "en" else f"（{'，'.join(absent)}）"
+    if lang == "en":
+        what = {
+            "difference": "difference ",
+            "difference_in_differences": "difference in differences ",
+            "no_degradation": "worsening ",
+            "monotone": "smallest step ",
+        }
+        return f"the confirmatory claim “{text}” is {verdict}: {what.get(finding.kind, '')}{behind}"
+    what = {
+        "difference": "差值 ",
+        "difference_in_differences": "双重差分 ",
+        "no_degradation": "变差 ",
+        "monotone": "最小的一步 ",
+    }
+    return f"确认性论断“{text}”{verdict}：{what.get(finding.kind, '')}{behind}"
