@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from depthscope.core.errors import shown, unknown_name
 from depthscope.study.cells import Cell, matching
 from depthscope.study.claims import MonotoneClaim, Select, judged_at, located_selects
+from depthscope.study.overlay import overlap
 from depthscope.study.run import RunSpec
 from depthscope.study.study import Arm, Overrides, Part, StudySpec
 
@@ -52,7 +53,7 @@ def _axis_faults(part: Part, path: str) -> Iterator[tuple[str, str]]:
         if twice:
             yield f"{path}.axes.{key}", f"holds {shown(twice[0])} twice."
         for arm in part.arms:
-            if any(_overlap(key, each) for each in _set_by(arm)):
+            if any(overlap(key, each) for each in _set_by(arm)):
                 yield f"{path}.axes.{key}", f"arm {arm.name!r} sets {key} too, and only one of them can decide it."
 
 
@@ -63,10 +64,6 @@ def _set_by(arm: Arm) -> Iterator[str]:
             yield from (f"{key}.{inner}" for inner in value)
         else:
             yield key
-
-
-def _overlap(one: str, other: str) -> bool:
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def _rule_faults(rule: Overrides, arms: Sequence[str], path: str) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ from depthscope.study.faults import found_in, in_order
 from depthscope.study.overlay import Origins, layered, merge, origin
 from depthscope.study.resources import DEFAULT, Resources
 from depthscope.study.run import OPTION_FIELDS, RunSpec, incoherences
+from depthscope.study.selection import tuned_faults, tuning_faults
 from depthscope.study.study import Overrides, Part, StudySpec
 
 
@@ -104,7 +105,7 @@ def faults_of_runs(study: StudySpec) -> list[tuple[str, str]]:
 
 def _runs(study: StudySpec) -> tuple[list[Cell], dict[str, RunSpec], list[tuple[str, str]]]:
     """(cells, runs by id, faults). A faulty run has its cells, with no id, so that claims can still be looked at."""
-    found = list(part_faults(study))
+    found = [*part_faults(study), *tuning_faults(study), *tuned_faults(study)]
     cells: list[Cell] = []
     runs: dict[str, RunSpec] = {}
     for name, part in study.parts.items():

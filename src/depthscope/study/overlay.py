@@ -55,3 +55,12 @@ def origin(field: str, origins: Origins) -> str:
         if head in origins:
             return ".".join([origins[head], *parts[length:]])
     return f"base.{field}"
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two fields, with or without dots, are the same or one lies within the other.
+
+    >>> overlap("data_options", "data_options.noise"), overlap("lr", "lr"), overlap("data", "data_options")
+    (True, True, False)
+    """
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")

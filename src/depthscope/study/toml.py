@@ -18,7 +18,9 @@ from depthscope.study.claims import KINDS, Select
 from depthscope.study.expand import faults_of_runs
 from depthscope.study.faults import Fault, found_in, in_order
 from depthscope.study.overlay import merge
+from depthscope.study.resources import ResourceTable
 from depthscope.study.study import Arm, Part, StudySpec
+from depthscope.study.tuning import Choice, Score, Tuned, Tuning
 
 _NAMED = resources.files("depthscope.study") / "named"
 DEFAULT_SIZE = "quick"
@@ -147,6 +149,7 @@ def _holds(value: Any, path: tuple[str, ...]) -> bool:
     return True
 
 
+_BESIDE_RUNS = ("claims", "resources", "tuning", "tuned")
 _DECIDES_RUNS = ("base", "parts", "arms", "axes", "set", "exclude", "seeds", "sizes")
 
 
@@ -154,6 +157,16 @@ def _known_keys(fault: Fault) -> tuple[str, ...]:
     match fault.path:
         case (_,):
             return (*StudySpec.model_fields, "sizes")
+        case ("resources", _) | ("parts", _, "resources", _):
+            return tuple(ResourceTable.model_fields)
+        case ("tuning", _):
+            return tuple(Tuning.model_fields)
+        case ("tuned", _):
+            return tuple(Tuned.model_fields)
+        case ("tuned", "choices", _, _):
+            return tuple(Choice.model_fields)
+        case ("tuned", "choices", _, "scores", *_):
+            return tuple(Score.model_fields)
         case ("parts", _, _):
             return tuple(Part.model_fields)
         case ("parts", *_):
@@ -168,13 +181,14 @@ def _unknown_key(fault: Fault) -> str:
 
 
 def _sound_rest(document: dict[str, Any], found: list[Fault]) -> StudySpec | None:
-    """The study without its faulty claims and unknown keys; None where its runs cannot be made out then.
+    """The study without its claims, its unknown keys and faulty tables beside its runs; None where no runs are left.
 
     A misspelt `axes` would make faults of every run that are none, so the rest is left alone.
     """
     rest = deepcopy(document)
     for fault in found:
-        if fault.path[0] == "claims":
+        if fault.path[0] in _BESIDE_RUNS:
+            rest.pop(fault.path[0], None)
             continue
         if fault.kind != "extra_forbidden" or nearest(fault.path[-1], _known_keys(fault)) in _DECIDES_RUNS:
             return None

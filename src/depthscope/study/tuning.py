@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from math import isfinite
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
+from depthscope.core.errors import shown
 from depthscope.study.run import Float, Frozen, Int
 from depthscope.study.seeds import MAX_SEEDS, Seed, Seeds, listed
 
@@ -13,7 +15,18 @@ FIRST_SELECTION_SEED = MAX_SEEDS
 """A number of selection seeds counts from here: a number of a study's own seeds never gets so far."""
 
 SelectionMetric = Literal["validation_accuracy", "validation_loss"]
-Grid = Annotated[tuple[Float, ...], Field(min_length=2, max_length=1000)]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300 or not isfinite(value):
+        raise ValueError(f"wanted a number, got {shown(value)}.")
+    return value
+
+
+Number = Annotated[Any, AfterValidator(_number), WithJsonSchema({"type": "number"})]
+"""An integer or a float, kept as it is: a width is no float."""
+
+Grid = Annotated[tuple[Number, ...], Field(min_length=2, max_length=1000)]
 
 
 class Tuning(Frozen):
@@ -59,7 +72,7 @@ class Score(Frozen):
         num_lost: how many of them diverged or failed.
     """
 
-    value: Float
+    value: Number
     mean: Float | None = None
     num_runs: Annotated[Int, Field(ge=1)]
     num_lost: Annotated[Int, Field(ge=0)] = 0
@@ -77,7 +90,7 @@ class Choice(Frozen):
 
     part: str
     arm: str
-    value: Float
+    value: Number
     scores: Annotated[tuple[Score, ...], Field(min_length=1)]
 
     @property

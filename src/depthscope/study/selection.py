@@ -1,0 +1,210 @@
+"""The study that chooses for another one, and the study that comes of its choices.
+
+Tuning is a study of its own: every arm at every value of the grid, on seeds that the study itself does not run
+and without its test set. What is chosen becomes an ordinary study file, so that the arrow stays straight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from depthscope.core.errors import shown, unknown_name
+from depthscope.study.catalog import CATALOG
+from depthscope.study.faults import found_in
+from depthscope.study.overlay import layered, overlap
+from depthscope.study.run import OPTION_FIELDS, RunSpec
+from depthscope.study.study import Arm, Part, StudySpec
+from depthscope.study.tuning import Tuned, Tuning
+
+USER_UNTESTED: Mapping[str, Any] = MappingProxyType({"num_test": 0})
+"""What a data set of the user's own is given so that its test set is not opened."""
+
+
+def tuned_parts(study: StudySpec, tuning: Tuning) -> dict[str, Part]:
+    """The parts whose arms are tuned: those named, else all that train."""
+    if tuning.parts is not None:
+        return {name: study.parts[name] for name in tuning.parts if name in study.parts}
+    return {name: part for name, part in study.parts.items() if any(_trains(study, part, arm) for arm in part.arms)}
+
+
+def selection_study(study: StudySpec) -> StudySpec:
+    """The study whose runs decide the tuned values; a study of the same size, with no claims.
+
+    Its runs hold `tuning.validation` examples out of their training sets and do not open the test set.
+    """
+    tuning = study.tuning
+    assert tuning is not None
+    parts = {}
+    for name, part in tuned_parts(study, tuning).items():
+        arms = [arm.model_copy(update={"set": {**arm.set, **_held_out(study, part, arm, tuning)}}) for arm in part.arms]
+        parts[name] = part.model_copy(
+            update={
+                "base": {**part.base, "measures": []},
+                "arms": arms,
+                "axes": {**part.axes, tuning.field: list(tuning.grid)},
+                "seeds": None,
+            }
+        )
+    english, chinese = study.title.get("en"), study.title.get("zh")
+    title = {
+        **({"en": f"{english}: choosing {tuning.field}"} if english else {}),
+        **({"zh": f"{chinese}：选择 {tuning.field}"} if chinese else {}),
+    }
+    update = {
+        "name": f"{study.name}-tuning",
+        "title": title,
+        "question": None,
+        "seeds": list(tuning.selection_seeds),
+        "parts": parts,
+        "claims": (),
+        "tuning": None,
+    }
+    return StudySpec.model_validate(study.model_copy(update=update).model_dump())
+
+
+def with_choices(study: StudySpec, tuned: Tuned) -> StudySpec:
+    """The study whose arms set the chosen values, with where they come from."""
+    chosen = {(choice.part, choice.arm): choice.value for choice in tuned.choices}
+    parts = {}
+    for name, part in study.parts.items():
+        arms = [
+            arm.model_copy(update={"set": {**arm.set, tuned.field: chosen[name, arm.name]}})
+            if (name, arm.name) in chosen
+            else arm
+            for arm in part.arms
+        ]
+        parts[name] = part.model_copy(update={"arms": arms})
+    seeds = ", ".join(map(str, tuned.seeds))
+    values = ", ".join(f"{value:g}" for value in tuned.grid)
+    recipe = {
+        "en": f"{tuned.field} was chosen for each arm from {values}, by its mean {tuned.metric} over runs with "
+        f"{tuned.validation} training examples held out and seeds that are not run here ({seeds}); the test set was "
+        "not opened for it.",
+        "zh": f"{tuned.field} 为每组从 {values} 中选出，依据是留出 {tuned.validation} 个训练样本、用此处不运行的种子"
+        f"（{seeds}）所得 {tuned.metric} 的均值；为此未打开测试集。",
+    }
+    update = {"name": f"{study.name}-tuned", "recipe": recipe, "parts": parts, "tuning": None, "tuned": tuned}
+    return StudySpec.model_validate(study.model_copy(update=update).model_dump())
+
+
+def tuning_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
+    """(path, message) of what `[tuning]` asks for and cannot have."""
+    tuning = study.tuning
+    if tuning is None:
+        return
+    if not _is_number(tuning.field):
+        yield "tuning.field", unknown_name("number among the fields of a run", tuning.field, _numbers())
+        return
+    for index, name in enumerate(tuning.parts or ()):
+        if name not in study.parts:
+            yield f"tuning.parts.{index}", unknown_name("part", name, study.parts)
+    parts = tuned_parts(study, tuning)
+    if not parts and tuning.parts is None:
+        yield "tuning", "no part of the study trains, so that there is nothing to choose."
+    leave = "choose in other parts with tuning.parts"
+    for name, part in parts.items():
+        for index, arm in enumerate(part.arms):
+            for key in arm.set:
+                if overlap(key, tuning.field) and not isinstance(arm.set[key], dict):
+                    yield (
+                        f"parts.{name}.arms.{index}.set.{key}",
+                        f"would be lost: [tuning] chooses {tuning.field} for this arm. Leave it away, or {leave}.",
+                    )
+        fixed = {key for arm in part.arms for key in _held_out(study, part, arm, tuning)}
+        for axis in part.axes:
+            if overlap(axis, tuning.field):
+                message = f"[tuning] chooses {tuning.field}, so that no axis can vary it. Leave it away, or {leave}."
+                yield f"parts.{name}.axes.{axis}", message
+            elif any(overlap(axis, key) for key in fixed):
+                yield f"parts.{name}.axes.{axis}", f"is set by [tuning] while it chooses. Leave it away, or {leave}."
+        seeds = sorted({*study.seeds_of(part)} & {*tuning.selection_seeds})
+        if seeds:
+            yield "tuning.seeds", f"seed {seeds[0]} is run by part {name!r}; choose on seeds that it does not run."
+    yield from _grid_faults(study, tuning, parts)
+
+
+def tuned_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
+    """(path, message) of where a study no longer is what its `[tuned]` says."""
+    tuned = study.tuned
+    if tuned is None:
+        return
+    for index, choice in enumerate(tuned.choices):
+        path = f"tuned.choices.{index}"
+        if choice.part not in study.parts:
+            yield f"{path}.part", unknown_name("part", choice.part, study.parts)
+            continue
+        part = study.parts[choice.part]
+        arms = [arm.name for arm in part.arms]
+        if choice.arm not in arms:
+            yield f"{path}.arm", unknown_name("arm", choice.arm, arms)
+            continue
+        if choice.value not in [score.value for score in choice.scores]:
+            yield f"{path}.value", f"{choice.value} is no value that was tried."
+        at = arms.index(choice.arm)
+        held = layered((part.arms[at].set, ""))[0]
+        for key in tuned.field.split(".", 1):
+            held = held.get(key) if isinstance(held, dict) else None  # type: ignore[assignment]
+        if held != choice.value:
+            yield (
+                f"parts.{choice.part}.arms.{at}.set.{tuned.field}",
+                f"is {shown(held)}, and [tuned] says that {choice.value} was chosen. Tune again, or take [tuned] out.",
+            )
+    for name in dict.fromkeys(choice.part for choice in tuned.choices if choice.part in study.parts):
+        part = study.parts[name]
+        seeds = sorted({*study.seeds_of(part)} & {*tuned.seeds})
+        if seeds:
+            yield (
+                "seeds" if part.seeds is None else f"parts.{name}.seeds",
+                f"seed {seeds[0]} was used to choose {tuned.field} (tuned.seeds); run others.",
+            )
+
+
+def _trains(study: StudySpec, part: Part, arm: Arm) -> bool:
+    steps = part.axes.get("steps", [_values(study, part, arm).get("steps")])
+    return any(value != 0 for value in steps)
+
+
+def _values(study: StudySpec, part: Part, arm: Arm) -> dict[str, Any]:
+    return layered((study.base, ""), (part.base, ""), (arm.set, ""))[0]
+
+
+def _held_out(study: StudySpec, part: Part, arm: Arm, tuning: Tuning) -> dict[str, Any]:
+    """Options of the data with which an arm's runs hold out the validation split and open no test set."""
+    names = part.axes.get("data", [_values(study, part, arm).get("data")])
+    options: dict[str, Any] = {"validation": tuning.validation}
+    for name in names:
+        entry = CATALOG["data"].get(str(name))
+        options |= entry.untested if entry else USER_UNTESTED
+    return {f"data_options.{key}": value for key, value in options.items()}
+
+
+def _grid_faults(study: StudySpec, tuning: Tuning, parts: Mapping[str, Part]) -> Iterator[tuple[str, str]]:
+    """Values of the grid that a run cannot have, whatever else is wrong with it."""
+    for part in parts.values():
+        values = _values(study, part, part.arms[0])
+        for index, value in enumerate(tuning.grid):
+            try:
+                RunSpec.model_validate(layered((values, ""), ({tuning.field: value}, ""))[0])
+            except ValidationError as error:
+                for fault in found_in(error):
+                    if ".".join(fault.path) == tuning.field:
+                        yield f"tuning.grid.{index}", fault.message or "a run has no such field."
+
+
+def _is_number(field: str) -> bool:
+    head, dot, _ = field.partition(".")
+    return head in OPTION_FIELDS if dot else field in _numbers()
+
+
+def _numbers() -> list[str]:
+    """The fields of a run that are numbers; beside them options, reached with a dot."""
+
+    def number(annotation: Any) -> bool:
+        return annotation in (int, float) or any(number(each) for each in get_args(annotation))
+
+    fields = RunSpec.model_fields.items()
+    return [name for name, field in fields if name not in (*OPTION_FIELDS, "seed") and number(field.annotation)]
