@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from depthscope.core.errors import MissingDependencyError, UserError, shown
 from depthscope.study.expand import Plan, expand
-from depthscope.study.study import with_seeds
+from depthscope.study.study import StudySpec, with_seeds
 from depthscope.study.toml import bundled, load, read_source, sizes_of
 from depthscope.train.cost import Cost, cost
 
@@ -37,18 +37,18 @@ def studies() -> tuple[StudyInfo, ...]:
     return tuple(found)
 
 
-def plan(study: str | Path, *, size: str | None = None, seeds: int | Sequence[int] | None = None) -> Plan:
+def plan(study: str | Path | StudySpec, *, size: str | None = None, seeds: int | Sequence[int] | None = None) -> Plan:
     """What a study would run, before anything starts.
 
     Args:
-        study: a bundled name, or the path of a TOML file.
+        study: a bundled name, the path of a TOML file, or the study itself, at its size.
         size: one of the study's sizes; None takes `quick` where there is one.
         seeds: a number of seeds, or the seeds themselves, instead of the study's own, in all parts.
 
     Raises:
         UserError: an unknown name, or faults in the file (all at once).
     """
-    spec = load(study, size)
+    spec = study if isinstance(study, StudySpec) else load(study, size)
     if seeds is not None:
         try:
             spec = with_seeds(spec, seeds if isinstance(seeds, int) else sorted(set(seeds)))
@@ -56,7 +56,7 @@ def plan(study: str | Path, *, size: str | None = None, seeds: int | Sequence[in
             raise UserError(
                 f"seeds: wanted a number of 1 to 10,000, or up to 10,000 seeds of 0 or more; got {shown(seeds)}."
             ) from error
-    return expand(spec, source=str(study))
+    return expand(spec, source=None if isinstance(study, StudySpec) else str(study))
 
 
 def costs(planned: Plan) -> dict[str, Cost] | None:

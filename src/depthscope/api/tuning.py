@@ -1,0 +1,188 @@
+"""The verb `tune`: choose a number for each arm on runs of their own, and write the study that uses it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from depthscope.api.study import run
+from depthscope.core.errors import FaultsError, UserError
+from depthscope.core.files import read_text, write_bytes
+from depthscope.record.folder import default_folder
+from depthscope.study.expand import Plan, expand
+from depthscope.study.faults import found_in, in_order
+from depthscope.study.metrics import worse_side
+from depthscope.study.selection import selection_study, with_choices
+from depthscope.study.study import StudySpec
+from depthscope.study.toml import MAX_CHARACTERS, dump, load, parse
+from depthscope.study.tuning import Choice, Score, Tuned, Tuning
+
+if TYPE_CHECKING:
+    from depthscope.analysis.table import Results
+    from depthscope.api.reports import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneResult:
+    """What was chosen.
+
+    Attributes:
+        study: the study with the chosen values, as it was written; `study.tuned` says where they come from.
+        path: the study file.
+        selection: the findings of the runs that the choice was made on, and where their page is.
+    """
+
+    study: StudySpec
+    path: Path
+    selection: Report
+
+    @property
+    def tuned(self) -> Tuned:
+        """The choices and what they were made from."""
+        assert self.study.tuned is not None
+        return self.study.tuned
+
+
+def tune(
+    study: str | Path,
+    *,
+    size: str | None = None,
+    grid: Sequence[float] | None = None,
+    seeds: int | Sequence[int] | None = None,
+    validation: int | None = None,
+    out: str | Path | None = None,
+    write: str | Path | None = None,
+    **how: Any,
+) -> TuneResult:
+    """Choose a number (the learning rate, unless `[tuning]` says otherwise) for each arm of a study.
+
+    Every arm is run at every value of the grid, at all places of its part's axes, on selection seeds, with
+    `validation` examples held out of the training set and the test set unopened. For each arm the value with the
+    best mean of the metric on those examples wins. A value at which a run diverged or failed stands behind all at
+    which fewer did, whatever its mean: the study would lose runs to it. Of equal ones the smaller wins.
+
+    The runs lie in a folder of their own, and the same call continues where it was interrupted. The study that is
+    written runs on seeds that the choice has not seen, trains on the whole training set, and is called NAME-tuned.
+
+    Args:
+        study: a bundled name, or the path of a TOML file; what it says under `[tuning]` holds where nothing is given.
+        size: see `plan`.
+        grid: values to try, two or more.
+        seeds: selection seeds; a number of them counts from 10,000 on.
+        validation: examples to hold out of each training set.
+        out: folder of the selection's runs; None takes `default_folder`.
+        write: the study file to write; None takes NAME-tuned.toml here, with the size in its name where it is not
+            quick. A file is written over only if it is an earlier result of tuning this study.
+        how: further arguments of `run`, such as data, device, workers or watcher.
+
+    Raises:
+        UserError: bad input, nothing has been written; or an arm none of whose runs ended with a figure.
+    """
+    asked = _asked(load(study, size), str(study), grid=grid, seeds=seeds, validation=validation)
+    expand(asked, source=str(study))  # its own faults, and those of [tuning]
+    chosen_by = selection_study(asked)
+    _expanded(chosen_by, str(study))
+    path = Path(write).expanduser() if write is not None else Path(f"{default_folder(_named(asked)).name}.toml")
+    _check_path(path, _named(asked))
+    selection = run(chosen_by, out=out, **how)
+    result = with_choices(asked, _tuned(asked, chosen_by, selection.results))
+    write_bytes(path, dump(result).encode())
+    return TuneResult(study=result, path=path, selection=selection)
+
+
+def _asked(study: StudySpec, source: str, **given: Any) -> StudySpec:
+    """The study with a `[tuning]` of what it says and, over that, what was given."""
+    said = study.tuning.model_dump() if study.tuning else {}
+    said |= {
+        key: list(value) if isinstance(value, Sequence) else value for key, value in given.items() if value is not None
+    }
+    for key, option in (("grid", "--grid 0.01,0.03,0.1"), ("validation", "--validation 500")):
+        if key not in said:
+            raise UserError(f"{source}: no {key} to tune with. Give {option}, or a [tuning] table in the study file.")
+    try:
+        tuning = Tuning.model_validate(said)
+    except ValidationError as error:
+        faults = [(".".join(("tuning", *fault.path)), fault.message) for fault in found_in(error)]
+        raise FaultsError(source, in_order(faults)) from error
+    return study.model_copy(update={"tuning": tuning})
+
+
+def _expanded(study: StudySpec, source: str) -> Plan:
+    """The plan of the selection; what only its runs get wrong is told at `[tuning]`, which they come from."""
+    try:
+        return expand(study)
+    except FaultsError as error:
+        raise FaultsError(source, [("tuning", f"{path}: {message}") for path, message in error.faults]) from error
+
+
+def _named(study: StudySpec) -> StudySpec:
+    return study.model_copy(update={"name": f"{study.name}-tuned"})
+
+
+def _check_path(path: Path, study: StudySpec) -> None:
+    """Refuse to write over anything but an earlier result of tuning this study, before a run is made."""
+    try:
+        if not path.exists():
+            if not path.absolute().parent.is_dir():
+                raise UserError(f"{path}: its folder does not exist. Name another file with --write.")
+            return
+        held = parse(read_text(path, MAX_CHARACTERS), source=str(path))
+    except (OSError, UnicodeDecodeError, FaultsError) as error:
+        raise UserError(f"{path} is there and no tuned study. Name another file with --write.") from error
+    if held.tuned is None or held.name != study.name:
+        raise UserError(f"{path} holds the study {held.name!r}, no tuned {study.name!r}. Name another with --write.")
+
+
+def _tuned(study: StudySpec, selection: StudySpec, results: Results) -> Tuned:
+    tuning = study.tuning
+    assert tuning is not None
+    choices = []
+    for name, part in selection.parts.items():
+        for arm in part.arms:
+            scores = _scores(results, name, arm.name, tuning)
+            if not scores:
+                continue  # left out at this size
+            best = min(scores, key=lambda score: (_badness(score, tuning), score.value))
+            if best.mean is None:
+                raise UserError(
+                    f"no value of {tuning.field} is fit for arm {arm.name!r} of part {name!r}: of all {len(scores)} "
+                    f"that were tried, no run ended with a {tuning.metric}. Try smaller ones with --grid."
+                )
+            choices.append(Choice(part=name, arm=arm.name, value=best.value, scores=scores))
+    return Tuned(
+        field=tuning.field,
+        grid=tuning.grid,
+        metric=tuning.metric,
+        seeds=tuning.selection_seeds,
+        validation=tuning.validation,
+        num_runs=len(results.plan.runs),
+        digest=selection.digest,
+        choices=tuple(choices),
+    )
+
+
+def _scores(results: Results, part: str, arm: str, tuning: Tuning) -> tuple[Score, ...]:
+    figures: dict[Any, list[float | None]] = {}
+    for row in results.rows:
+        if (row.cell.part, row.cell.arm) == (part, arm):
+            if row.record is None:
+                raise UserError(f"{results.study.name}: not all runs are done; the same call continues.")
+            done = row.record.outcome.status == "completed"
+            figures.setdefault(row.cell.axes[tuning.field], []).append(row.value(tuning.metric) if done else None)
+    return tuple(_score(value, found) for value, found in sorted(figures.items()))
+
+
+def _score(value: Any, found: Sequence[float | None]) -> Score:
+    known = [each for each in found if each is not None and math.isfinite(each)]
+    mean = math.fsum(known) / len(known) if known else None
+    return Score(value=value, mean=mean, num_runs=len(found), num_lost=len(found) - len(known))
+
+
+def _badness(score: Score, tuning: Tuning) -> tuple[int, float]:
+    mean = math.inf if score.mean is None else score.mean
+    return score.num_lost, mean if worse_side(tuning.metric) == "up" or score.mean is None else -mean
