@@ -1,4 +1,4 @@
-"""What depth did to a network: degradation, overfitting or divergence, told apart by one rule.
+"""What depth did to a network: degradation, overfitting, divergence or too small a budget, told apart by one rule.
 
 A deeper network that is worse on TEST data may have overfitted, degraded or diverged; only training
 and test figures together tell which. The rule, on paired differences (deep minus shallow, over seeds):
@@ -7,6 +7,8 @@ and test figures together tell which. The rule, on paired differences (deep minu
    and the others judged.) Where this holds of the shallow runs too, depth is not what did it: **recipe**.
 2. **degradation**: the deeper network fits its own TRAINING data worse: the interval of the training
    loss lies above 0, or that of the training accuracy under 0. He et al. 2015, arXiv 1512.03385.
+   **budget**: the same, but it was still catching up when the budget ended, by the rule of `budget`: from what
+   was measured a degraded network cannot be told from a slow one, and degradation is not claimed.
 3. **overfitting**: it is shown to fit the training data at least as well (interval of the loss at or
    under 0, or of the accuracy at or above 0), and is worse on test data: test accuracy where it was
    measured, else test loss (a loss may rise by confidence alone).
@@ -31,19 +33,21 @@ of their median, from 6 seeds on (7 at 97.5%); fewer decide nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from depthscope.analysis import samples
+from depthscope.analysis.budget import Curves, read_curves, tail_of
+from depthscope.analysis.budget_words import ending
 from depthscope.analysis.diagnosis_words import LEAST_PAIRS, LEFT_OUT, diverged, sentence, told
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.intervals import paired_t_interval
 from depthscope.analysis.samples import Sample
-from depthscope.analysis.table import Results
+from depthscope.analysis.table import LoadTable, Results
 from depthscope.analysis.wording import LANGS
 from depthscope.study.run import Frozen
 
-Kind = Literal["degradation", "overfitting", "divergence", "recipe", "none", "undecided"]
+Kind = Literal["degradation", "budget", "overfitting", "divergence", "recipe", "none", "undecided"]
 
 _TRAIN = (("train_loss", "train_loss_running"), ("train_accuracy", "train_accuracy_running"))
 _TEST = (("test_accuracy", "test_loss"),)
@@ -56,11 +60,13 @@ class Diagnosis(Frozen):
     Attributes:
         kind: see the module's rule.
         evidence: the paired differences that were looked at, deep minus shallow.
+        tail: what the last stretch of the training said of a network that ended worse; else empty.
         text: the diagnosis in a sentence made from the numbers, by language.
     """
 
     kind: Kind
     evidence: tuple[Estimate, ...]
+    tail: tuple[Estimate, ...] = ()
     text: dict[str, str]
 
 
@@ -71,19 +77,22 @@ class Side:
     Attributes:
         statuses: seed -> `completed`, `diverged`, `failed` or `missing`.
         figures: metric -> seed -> value (None where there is none), metrics as in a run's summary.
+        curves: how their training went.
         num_stopped_early: how many of the runs the recipe's declared rule ended.
     """
 
     statuses: Mapping[int, str]
     figures: Mapping[str, Mapping[int, float | None]]
+    curves: Curves = field(default_factory=Curves)
     num_stopped_early: int = 0
 
     @classmethod
-    def of(cls, sample: Sample) -> Side:
+    def of(cls, sample: Sample, load_table: LoadTable) -> Side:
         """The runs of a sample."""
         return cls(
             statuses={row.cell.seed: samples.status(row) for row in sample.rows},
             figures={metric: sample.by_seed(metric) for metric in _ALL},
+            curves=read_curves(sample, load_table),
             num_stopped_early=sum(row.record is not None and row.record.outcome.stopped_early for row in sample.rows),
         )
 
@@ -128,6 +137,9 @@ def tell_apart(shallow: Side, deep: Side, *, level: float = 0.95) -> Diagnosis:
     evidence = (*train, *test)
     num_diverged = [list(side.statuses.values()).count("diverged") for side in (deep, shallow)]
     totals = (len(deep.statuses), len(shallow.statuses))
+    tail = tail_of(shallow.curves, deep.curves, level=level) if kind == "degradation" else None
+    if tail is not None and tail.catching_up:
+        kind = "budget"
     what: str = kind
     if kind == "undecided" and evidence and all(change.n < LEAST_PAIRS for change in evidence):
         what = "few"
@@ -137,8 +149,8 @@ def tell_apart(shallow: Side, deep: Side, *, level: float = 0.95) -> Diagnosis:
     for lang in LANGS:
         phrases = [*told(evidence, lang), *diverged(num_diverged, totals, lang)]
         phrases += [LEFT_OUT[lang][why].format(k=num_stopped, n=num_runs)] if why else []
-        text[lang] = sentence(what, phrases, lang)
-    return Diagnosis(kind=kind, evidence=evidence, text=text)
+        text[lang] = sentence(what, phrases, lang) + (ending(tail, lang) if tail is not None else "")
+    return Diagnosis(kind=kind, evidence=evidence, tail=tail.evidence if tail is not None else (), text=text)
 
 
 def diagnose(results: Results, *, level: float = 0.95) -> tuple[DepthDiagnosis, ...]:
@@ -169,7 +181,7 @@ def _part(results: Results, part: str, level: float) -> Iterator[DepthDiagnosis]
                 axes={key: value for key, value in found[0].axes.items() if key != "depth"},
                 shallow=int(found[0].axes["depth"]),
                 deep=int(found[-1].axes["depth"]),
-                diagnosis=tell_apart(Side.of(found[0]), Side.of(found[-1]), level=level),
+                diagnosis=tell_apart(*(Side.of(found[at], results.load_table) for at in (0, -1)), level=level),
             )
 
 

@@ -41,6 +41,8 @@ LEFT_OUT: dict[Lang, dict[str, str]] = {
 MEANING: dict[Lang, dict[str, str]] = {
     "en": {
         "degradation": "Degradation: the deeper network fits its own training data worse",
+        "budget": "Not enough budget to tell: the deeper network fits its own training data worse, and was still "
+        "catching up when the budget ended",
         "overfitting": "Overfitting: the deeper network fits its training data at least as well and test data worse",
         "divergence": "Divergence: the loss of deep runs left all bounds (not finite, or above 1000 ln K nats)",
         "recipe": "Divergence: the recipe diverges at both depths, which is no effect of depth (the loss left all "
@@ -56,6 +58,7 @@ MEANING: dict[Lang, dict[str, str]] = {
     },
     "zh": {
         "degradation": "退化：更深的网络对自己的训练数据拟合得更差",
+        "budget": "训练预算不足以判断：更深的网络对自己的训练数据拟合得更差，但预算用尽时仍在追赶",
         "overfitting": "过拟合：更深的网络对训练数据的拟合不差，在测试数据上却更差",
         "divergence": "发散：深层运行的损失超出一切界限（不再有限，或高于 1000 ln K nats）",
         "recipe": "发散：该训练配方在两种深度下都发散，这不是加深的影响"
