@@ -10,7 +10,7 @@ import pytest
 
 import depthscope
 from depthscope.core.errors import UserError
-from depthscope.record.events import Ended, Event
+from depthscope.record.events import Ended, News
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_running_again_does_nothing_and_more_seeds_do_only_the_new_ones(tmp_path
     folder = tmp_path / "out"
     ended: list[str] = []
 
-    def hear(event: Event) -> None:
+    def hear(event: News) -> None:
         if isinstance(event, Ended):
             ended.append(event.run_id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from depthscope.api.planning import plan
 from depthscope.core.errors import UserError, shown
 from depthscope.execute.driver import drive, remaining
 from depthscope.execute.executors import available_cores
-from depthscope.record.events import Event
+from depthscope.record.events import News
 from depthscope.record.folder import check_folder, default_folder, read_study, recorded_runs, write_study
 from depthscope.record.reader import Damage
 from depthscope.study.expand import Plan, expand
@@ -47,20 +47,20 @@ class Watcher:
     """Who hears of a study's progress.
 
     Attributes:
-        on_plan: called once, with the plan, the number of runs to do, and the workers.
-        on_event: called for each start, progress and end of a run.
+        on_plan: called once, with the plan, the run_ids of what is to do, and the number of workers.
+        on_event: called for all that happens to a run: it starts or resumes, moves on, ends, is handed out again.
         on_note: called with a line that the person should read (a warning, a damaged record).
         on_download: called with the bytes downloaded so far, and how many there will be.
     """
 
-    on_plan: Callable[[Plan, int, int], None] = lambda plan, left, workers: None
-    on_event: Callable[[Event], None] = lambda event: None
+    on_plan: Callable[[Plan, Collection[str], int], None] = lambda plan, left, workers: None
+    on_event: Callable[[News], None] = lambda event: None
     on_note: Callable[[str], None] = lambda line: None
     on_download: Callable[[int, int | None], None] = lambda done, total: None
 
 
 def run(
-    study: str | Path,
+    study: str | Path | StudySpec,
     *,
     out: str | Path | None = None,
     size: str | None = None,
@@ -77,7 +77,7 @@ def run(
     Called again with the same folder it does only what is left, also after an interruption.
 
     Args:
-        study: a bundled name, or the path of a TOML file.
+        study: a bundled name, the path of a TOML file, or the study itself.
         out: the study's folder; made where it does not exist. None takes `default_folder`.
         size: see `plan`.
         seeds: see `plan`.
@@ -128,7 +128,7 @@ def run(
     write_study(folder, planned.study)
     if left:
         number = workers or (available_cores() if chosen == "cpu" else 1)
-        watcher.on_plan(planned, sum(len(task.specs) for task in left), number)
+        watcher.on_plan(planned, [spec.run_id for task in left for spec in task.specs], number)
         # One thread a worker: the bits of a run must not depend on the number of cores, and two OpenMP threads on a
         # busy machine were seen to be twenty times slower than one.
         context = Context(device=chosen, data_root=root, threads=1)

@@ -1,33 +1,42 @@
-"""The driver: what is left of a plan, handed out until nothing is."""
+"""The driver: what is left of a plan, handed out until all of it is recorded, here or by another driver."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import queue
+import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import BrokenExecutor, Future
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from depthscope.core.errors import UserError
-from depthscope.execute.executors import processes
-from depthscope.execute.worker import Done, do_task
-from depthscope.record.events import Event
-from depthscope.record.reader import Damage, read_records
-from depthscope.record.schema import RunRecord
+from depthscope.core.files import mend
+from depthscope.execute.executors import Serial, TaskExecutor
+from depthscope.execute.order import Done, Order, Settings
+from depthscope.execute.tell import Note
+from depthscope.execute.worker import do_task, stands, write_failure
+from depthscope.record.events import DoneElsewhere, Ended, News, Progress, Retried
+from depthscope.record.folder import run_folder
+from depthscope.record.lease import Observer, acquire, gone, holder
+from depthscope.record.reader import Damage, read_record, read_records
+from depthscope.record.schema import Outcome, RunRecord
 from depthscope.study.expand import Plan, Task
 from depthscope.train.build import Context
 from depthscope.train.start import portions
 
-OnEvent = Callable[[Event], None]
+OnNews = Callable[[News], None]
+OnNote = Callable[[str], None]
 
-WORKER_DIED = (
-    "a worker process died or could not start. What is finished is kept, and the same call continues. It may have run "
-    "out of memory: try fewer workers (--workers 1). In a script of your own, call depthscope.run under "
-    "`if __name__ == '__main__':`, since each worker imports the script, or with workers=1."
-)
+MAX_DEATHS = 3
+"""Workers that a portion may cost without getting further."""
+
+_POLL_S = 1.0
+"""Seconds between looks at runs that another driver holds."""
 
 
 def remaining(plan: Plan, folder: Path) -> tuple[list[Task], dict[str, RunRecord], tuple[Damage, ...]]:
@@ -50,45 +59,236 @@ def _with_measures_kept(task: Task, records: Mapping[str, RunRecord]) -> Task:
     """The task with all measures that its records hold already: a record done again must not lose any."""
     held = {name for spec in task.specs if spec.run_id in records for name in records[spec.run_id].spec.measures}
     measures = tuple(sorted(held.union(*(spec.measures for spec in task.specs))))
-    return Task(tuple(spec.model_copy(update={"measures": measures}) for spec in task.specs))
+    return replace(task, specs=tuple(spec.model_copy(update={"measures": measures}) for spec in task.specs))
 
 
 def drive(
-    tasks: list[Task],
+    tasks: Iterable[Task],
     folder: Path,
     context: Context,
     *,
-    workers: int,
-    on_event: OnEvent,
-    claims_digest: str | None = None,
-) -> list[Done]:
-    """Do the tasks, the longest first, and return what became of each run.
+    executor: TaskExecutor | None = None,
+    on_event: OnNews = lambda event: None,
+    on_note: OnNote = lambda line: None,
+    settings: Settings | None = None,
+) -> None:
+    """Do the tasks, the longest first, and return when each of their runs is recorded.
+
+    A portion whose worker dies is handed out again, and goes on from its checkpoints. Runs that another driver
+    holds are waited for, and taken over if it gives no more sign of life.
 
     Args:
         tasks: from `remaining`.
         folder: the study's folder.
         context: device, data and threads of each worker.
-        workers: 1 works in this process; more starts that many processes.
-        on_event: hears starts, progress and ends, in this process.
-        claims_digest: of the claims that the study declares now; kept in the records.
+        executor: where the tasks work; None: in this process. It stays open, save where this raises.
+        on_event: hears starts, progress and ends, in this thread; the end of each run once.
+        on_note: hears lines that the person should read.
+        settings: of the study.
 
     Raises:
         KeyboardInterrupt: passed on after the workers were stopped. What is recorded stays.
-        UserError: a worker met bad input, or died.
+        UserError: a worker met bad input, or the folder cannot be written.
     """
-    ready = sorted((each for task in tasks for each in portions(task)), key=_rough_cost, reverse=True)
-    if workers == 1 or len(ready) <= 1:
-        return [each for task in ready for each in do_task(task, folder, context, claims_digest, on_event)]
-    done: list[Done] = []
-    with _pool(min(workers, len(ready)), on_event) as pool:
-        futures: set[Future[list[Done]]] = {
-            pool.submit(do_task, task, folder, context, claims_digest) for task in ready
-        }
-        while futures:
-            finished, futures = wait(futures, return_when=FIRST_COMPLETED)
-            for future in finished:
-                done += future.result()
-    return done
+    executor = executor or Serial()
+    driver = _Driver(folder, context, executor, on_event, on_note, settings or Settings())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        driver.drive(tasks)
+    except BaseException as error:
+        # A task may have minutes to go: stop the workers now. Files are atomic, so nothing is half written.
+        executor.stop()
+        driver.let_go()
+        if isinstance(error, OSError):
+            words = f"{folder}: cannot be read ({error.strerror or error}). {mend(error)}"
+            raise UserError(words if folder.is_dir() else gone(folder)) from error
+        raise
+    finally:
+        executor.connect(None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Portion:
+    """Runs that are handed out together.
+
+    Attributes:
+        task: the runs.
+        deaths: workers that it has cost, the last ones without getting further.
+        step: the furthest that a run of it was seen to get.
+        dead: leases of it that may be taken over.
+    """
+
+    task: Task
+    deaths: int = 0
+    step: int = 0
+    dead: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Driver:
+    folder: Path
+    context: Context
+    executor: TaskExecutor
+    on_event: OnNews
+    on_note: OnNote
+    settings: Settings
+    _ready: deque[_Portion] = field(default_factory=deque)
+    _at_work: dict[Future[list[Done]], tuple[_Portion, Order]] = field(default_factory=dict)
+    _elsewhere: dict[str, _Portion] = field(default_factory=dict)
+    _failed: dict[str, str] = field(default_factory=dict)
+    _ended: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._observer = Observer()
+        self._poll_s = min(_POLL_S, self.settings.lease_s / 10)
+        self._next_look = 0.0
+        self._thread = threading.get_ident()
+
+    def drive(self, tasks: Iterable[Task]) -> None:
+        parts = [_Portion(task=portion) for task in tasks for portion in portions(task)]
+        self._ready.extend(sorted(parts, key=lambda each: _rough_cost(each.task), reverse=True))
+        for run_id in (spec.run_id for each in parts for spec in each.task.specs):
+            record = read_record(self.folder, run_id)
+            if isinstance(record, RunRecord) and record.outcome.status == "failed":
+                self._failed[run_id] = record.checksum
+        self.executor.connect(self._hear)
+        while self._ready or self._at_work or self._elsewhere:
+            self._hand_out()
+            self._listen()
+            if self._elsewhere and time.monotonic() >= self._next_look:
+                self._look()
+                self._next_look = time.monotonic() + self._poll_s
+
+    def let_go(self) -> None:
+        """Release the leases of workers that were stopped."""
+        for portion, order in self._at_work.values():
+            for spec in portion.task.specs:
+                with contextlib.suppress(UserError, OSError):
+                    claim = holder(self.folder, spec.run_id)
+                    if claim is not None and claim.token == order.token:
+                        lease = acquire(self.folder, spec.run_id, token=secrets.token_hex(8), dead={order.token})
+                        if lease is not None:
+                            lease.release()
+
+    def _hand_out(self) -> None:
+        # Twice the slots, so that none waits for this thread; not all, which a cluster would have to hold.
+        while self._ready and len(self._at_work) < 2 * max(1, self.executor.slots):
+            portion = self._ready.popleft()
+            order = self._order(portion)
+            future = self.executor.needing(portion.task.resources).submit(do_task, order)
+            self._at_work[future] = portion, order
+            future.add_done_callback(self._inbox.put)
+            if future.done():
+                break  # an executor that works in this thread: hear it first
+
+    def _order(self, portion: _Portion) -> Order:
+        failed = {spec.run_id: self._failed[spec.run_id] for spec in portion.task.specs if spec.run_id in self._failed}
+        return Order(
+            task=portion.task,
+            folder=self.folder,
+            context=self.context,
+            settings=self.settings,
+            token=secrets.token_hex(8),
+            dead=portion.dead,
+            failed=failed,
+        )
+
+    def _hear(self, word: object) -> None:
+        """A word of a task, in whatever thread it comes."""
+        if threading.get_ident() == self._thread:
+            self._tell(word)
+        else:
+            self._inbox.put(word)
+
+    def _listen(self) -> None:
+        """Wait for a word or an end, but not past the next look at other drivers' runs; then take all that came."""
+        wait = max(0.0, self._next_look - time.monotonic()) if self._elsewhere else 1.0
+        with contextlib.suppress(queue.Empty):
+            item = self._inbox.get(timeout=wait)
+            while True:
+                if isinstance(item, Future):
+                    self._end(item)
+                else:
+                    self._tell(item)
+                item = self._inbox.get_nowait()
+
+    def _tell(self, word: Any) -> None:
+        if isinstance(word, Note):
+            self.on_note(word.text)
+            return
+        if isinstance(word, Ended | DoneElsewhere):
+            if word.run_id in self._ended:
+                return
+            self._ended.add(word.run_id)
+        self.on_event(word)
+
+    def _end(self, future: Future[list[Done]]) -> None:
+        portion, order = self._at_work.pop(future)
+        try:
+            done = future.result()
+        except BrokenExecutor as error:
+            done = self._again(portion, order, str(error) or "its worker died")
+        except BaseException:
+            self._at_work[future] = portion, order  # for `let_go`
+            raise
+        for each in done:
+            self._settle(each, portion)
+
+    def _settle(self, done: Done, portion: _Portion) -> None:
+        if done.outcome is None:
+            self._elsewhere[done.run_id] = portion
+            self._next_look = min(self._next_look, time.monotonic() + self._poll_s)
+        elif done.elsewhere:
+            self._tell(DoneElsewhere(run_id=done.run_id, outcome=done.outcome))
+        else:
+            self._tell(Ended(run_id=done.run_id, outcome=done.outcome))
+
+    def _again(self, portion: _Portion, order: Order, why: str) -> list[Done]:
+        """Hand a portion out again whose worker died; give it up when it has cost too many."""
+        claims = [holder(self.folder, spec.run_id) for spec in portion.task.specs]
+        step = max((claim.step for claim in claims if claim is not None and claim.token == order.token), default=0)
+        deaths = 1 if step > portion.step else portion.deaths + 1
+        portion = replace(portion, deaths=deaths, step=max(step, portion.step), dead=portion.dead | {order.token})
+        if deaths >= MAX_DEATHS:
+            reason = f"the worker died {deaths} times on it ({why})"
+            remedy = "it may have run out of memory: try fewer workers (--workers 1) or a smaller batch"
+            outcome = Outcome(status="failed", step=portion.step, reason=reason, remedy=remedy)
+            ended = [Ended(run_id=spec.run_id, outcome=outcome) for spec in portion.task.specs]
+            return write_failure(self._order(portion), ended)
+        self._ready.appendleft(portion)
+        for spec in portion.task.specs:
+            if spec.run_id not in self._ended:
+                self._tell(Retried(run_id=spec.run_id, reason=why))
+        return []
+
+    def _look(self) -> None:
+        """Runs that another driver holds: recorded by now, still at work, or free to be taken over."""
+        freed: dict[int, tuple[_Portion, set[str], set[str]]] = {}
+        for run_id, portion in list(self._elsewhere.items()):
+            spec = next(spec for spec in portion.task.specs if spec.run_id == run_id)
+            if (run_folder(self.folder, run_id) / "run.json").exists():
+                record = read_record(self.folder, run_id)
+                if isinstance(record, RunRecord) and stands(record, spec, self._failed):
+                    del self._elsewhere[run_id]
+                    self._observer.forget(run_id)
+                    self._tell(DoneElsewhere(run_id=run_id, outcome=record.outcome))
+                    continue
+            claim, expired = self._observer.look(self.folder, run_id)
+            if claim is None or expired:
+                del self._elsewhere[run_id]
+                _, run_ids, stamps = freed.setdefault(id(portion), (portion, set(), set()))
+                run_ids.add(run_id)
+                stamps.update({claim.stamp} if claim else ())
+            elif claim.num_steps:
+                words = f"another driver is at step {claim.step:,} of {claim.num_steps:,}"
+                self._tell(Progress(run_id=run_id, step=claim.step, num_steps=claim.num_steps, text=words))
+        for portion, run_ids, stamps in freed.values():
+            task = portion.task.only(run_ids)
+            assert task is not None
+            self._ready.appendleft(replace(portion, task=task, dead=portion.dead | stamps))
+        if not self.folder.is_dir():
+            raise UserError(gone(self.folder))
 
 
 def _rough_cost(task: Task) -> float:
@@ -96,38 +296,3 @@ def _rough_cost(task: Task) -> float:
     spec = task.specs[0]
     length = spec.steps if spec.steps is not None else spec.epochs or 0
     return float(spec.depth * spec.width * (length + 1) * len(task.specs))
-
-
-@contextlib.contextmanager
-def _pool(workers: int, on_event: OnEvent) -> Iterator[ProcessPoolExecutor]:
-    channel: Any = multiprocessing.get_context("spawn").Queue()
-    pool = processes(workers, channel)
-    stop = threading.Event()
-
-    def listen() -> None:
-        while not (stop.is_set() and channel.empty()):
-            with contextlib.suppress(queue.Empty):
-                on_event(channel.get(timeout=0.1))
-
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
-    try:
-        yield pool
-        pool.shutdown()
-    except BaseException as error:
-        # A task may have minutes to go: stop the workers now. Records are atomic, so nothing is half written.
-        # (ProcessPoolExecutor has a public way to do this only from Python 3.14 on.)
-        running = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in running:
-            process.terminate()
-        for process in running:
-            process.join()
-        if isinstance(error, OSError | BrokenExecutor):
-            raise UserError(WORKER_DIED) from error
-        raise
-    finally:
-        stop.set()
-        # A worker stopped in the middle of a message leaves the channel waiting for its end.
-        listener.join(timeout=2)
-        channel.close()
