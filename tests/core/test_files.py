@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from depthscope.core.errors import UserError
-from depthscope.core.files import write_bytes, write_json
+from depthscope.core.files import create_bytes, write_bytes, write_json
 
 
 def failing(code: int) -> Callable[..., NoReturn]:
@@ -136,3 +137,48 @@ def test_json_without_nan(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == 1
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
+def test_exactly_one_creates_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", failing(errno.EPERM))
+    path = tmp_path / "new" / "a.bin"
+    gate = threading.Barrier(8)
+    created: list[int] = []
+
+    def create(number: int) -> None:
+        gate.wait()
+        if create_bytes(path, b"%d" % number * 100_000):
+            created.append(number)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = created
+    assert path.read_bytes() == b"%d" % winner * 100_000
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_link_that_was_made_and_reported_as_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS: the answer to the first try is lost, and the second finds the file that the first made."""
+    link = os.link
+
+    def twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", twice)
+    assert create_bytes(tmp_path / "a.bin", b"mine")
+    assert not create_bytes(tmp_path / "a.bin", b"another's")
+    assert (tmp_path / "a.bin").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("step", ["link", "fsync"])
+def test_a_failing_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    monkeypatch.setattr(os, step, failing(errno.ENOSPC))
+    with pytest.raises(UserError, match="No space left on device"):
+        create_bytes(tmp_path / "new" / "a.bin", b"content")
+    assert not list(tmp_path.iterdir())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -70,8 +69,8 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     ),
     (
         "a later schema",
-        lambda at: edit(at / "run.json", lambda each: each.update(schema_version=2, more="fields")),
-        f"run.json has schema version 2; this Depthscope reads {SCHEMA_VERSION}",
+        lambda at: edit(at / "run.json", lambda each: each.update(schema_version=SCHEMA_VERSION + 1, more="fields")),
+        f"run.json has schema version {SCHEMA_VERSION + 1}; this Depthscope reads {SCHEMA_VERSION}",
     ),
 ]
 
@@ -118,24 +117,3 @@ def test_a_run_done_again_leaves_no_table_of_its_first_time(tmp_path: Path, spec
     record = write(tables={"metrics": METRICS})
     assert set(record.tables) == {"metrics"}
     assert read_table(tmp_path, spec.run_id, "layers") is None
-
-
-@pytest.mark.parametrize("file", ["metrics.parquet", "run.json"])
-def test_a_full_disk_loses_nothing_that_stood(
-    tmp_path: Path, spec: RunSpec, write: Write, monkeypatch: pytest.MonkeyPatch, file: str
-) -> None:
-    standing = write()
-    replace = os.replace
-
-    def full(source: Any, target: Any) -> None:
-        if Path(target).name == file:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(UserError, match="No space left on device"):
-        write(wall_s=9.0)
-    assert read_record(tmp_path, spec.run_id) == standing
-    with pytest.raises(UserError, match="No space left on device"):
-        write(of=spec.model_copy(update={"seed": 1}))
-    assert read_record(tmp_path, spec.model_copy(update={"seed": 1}).run_id) is None

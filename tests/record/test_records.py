@@ -27,7 +27,8 @@ from depthscope.record.schema import (
     Timings,
 )
 from depthscope.record.schema import TABLES as SCHEMAS
-from depthscope.record.writer import RunWriter, encode
+from depthscope.record.tables import encode
+from depthscope.record.writer import RunWriter
 from depthscope.study.run import RunSpec
 
 Write = Callable[..., RunRecord]
@@ -78,6 +79,7 @@ def test_rows_come_together_in_the_order_heard(tmp_path: Path, spec: RunSpec) ->
         Ended(run_id=spec.run_id, outcome=Outcome(status="failed", step=2, reason="an error", remedy="mend it")),
         Timings(wall_s=0, cpu_s=0, started=""),
     )
+    assert record is not None
     assert columns_of(tmp_path, spec.run_id, "metrics")["step"] == [0, 1, 2]
     # It failed before it started: what is not known is missing, not zero.
     assert (record.parameters, record.layers, record.digests, record.summary) == (None, (), Digests(), {})

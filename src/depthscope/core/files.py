@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from depthscope.core.errors import UserError
@@ -22,6 +23,58 @@ def write_bytes(path: Path, content: bytes) -> None:
         UserError: the folder cannot be written or the disk is full. The old file still stands, and
             no folder or file was added.
     """
+    with _flushed(path, content) as temporary:
+        os.replace(temporary, path)
+
+
+def create_bytes(path: Path, content: bytes) -> bool:
+    """Create `path` with `content` in one step; False, and nothing is changed, where something stands there already.
+
+    Of several that try at once, on one machine or on several that share the folder, exactly one gets True.
+    On a file system without hard links (exFAT, some network drives) that still holds, but a reader may see
+    the file half written.
+
+    Raises:
+        UserError: as for `write_bytes`.
+    """
+    with _flushed(path, content) as temporary:
+        try:
+            os.link(temporary, path)
+            created = True
+        except FileExistsError:
+            # NFS may lose the answer to a link that it made, and then ask for it again.
+            created = os.path.samefile(temporary, path)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+                raise
+            created = _create_without_link(path, content)
+        temporary.unlink()
+    return created
+
+
+def _create_without_link(path: Path, content: bytes) -> bool:
+    try:
+        file = open(path, "xb")  # noqa: SIM115 (closed below; what fails here is another matter than what fails there)
+    except FileExistsError:
+        return False
+    try:
+        with file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink()
+        raise
+    return True
+
+
+@contextlib.contextmanager
+def _flushed(path: Path, content: bytes) -> Iterator[Path]:
+    """A hidden file beside `path` with `content`, on the disk; gone, as are folders made for it, where the body fails.
+
+    Raises:
+        UserError: an OSError here or in the body.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     new_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
     try:
@@ -31,7 +84,7 @@ def write_bytes(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        yield temporary
     except BaseException as error:  # Ctrl-C, too, leaves nothing behind
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -39,11 +92,12 @@ def write_bytes(path: Path, content: bytes) -> None:
             for folder in new_folders:
                 folder.rmdir()
         if isinstance(error, OSError):
-            raise UserError(f"{path}: cannot be written ({error.strerror or error}). {_mend(error)}") from error
+            raise UserError(f"{path}: cannot be written ({error.strerror or error}). {mend(error)}") from error
         raise
 
 
-def _mend(error: OSError) -> str:
+def mend(error: OSError) -> str:
+    """What to do about a file that cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "Free some space, or choose another folder with --out."
     return "Choose another folder with --out, or change its permissions."

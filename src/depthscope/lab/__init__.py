@@ -9,6 +9,7 @@ Read `layers` first: each layer's derivation stands there. NumPy and the standar
 """
 
 from depthscope.lab.fit import Departure as Departure
+from depthscope.lab.fit import Memory as Memory
 from depthscope.lab.fit import Report as Report
 from depthscope.lab.fit import StopRule as StopRule
 from depthscope.lab.fit import evaluate as evaluate

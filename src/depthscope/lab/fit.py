@@ -70,6 +70,21 @@ class Departure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What training remembers beside the parameters, between the report of a step and the next update.
+
+    Attributes:
+        step: updates done.
+        optimizer: the optimiser's arrays by name, one row a seed.
+        streak: of each seed, the checks in a row that the stop rule has seen passed, this step's included, int64.
+    """
+
+    step: int
+    optimizer: Mapping[str, Array]
+    streak: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """The group at one step. Step t is the state after t updates.
 
@@ -82,6 +97,8 @@ class Report:
         params: parameter name to array with one row a member. Read-only views of the state that training
             goes on with: good until the generator is resumed. Copy what is to be kept.
         departures: the members that leave after this report.
+        memory: what training goes on with beside the parameters: views with the rows of `members`, good until
+            the generator is resumed. With the parameters' rows it makes a start for `fit`.
     """
 
     step: int
@@ -91,6 +108,7 @@ class Report:
     accuracy: NDArray[np.float64]
     params: Mapping[str, Array]
     departures: tuple[Departure, ...]
+    memory: Memory
 
 
 def views(flat_SP: Array, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
@@ -193,8 +211,12 @@ def fit(
     at: Collection[int] = (),
     stop: StopRule | None = None,
     diverged_above: float = 100.0,
+    memory: Memory | None = None,
 ) -> Iterator[Report]:
     """Train a group of seeds and report on the way.
+
+    With the parameters and the memory of seeds at one step, it goes on from there: what it yields is, bit for
+    bit, what it would have yielded of these seeds after that step.
 
     Args:
         stack: the network.
@@ -209,9 +231,11 @@ def fit(
         stop: when a seed may stop early; None: never.
         diverged_above: a seed whose train loss is above this, or not finite, has diverged and leaves. 100
             nats give the right label a probability of e^-100: no step from there is a training run any more.
+        memory: of seeds that go on from a step below `num_steps`; None starts at step 0.
 
     Yields:
-        A report at step 0, at the steps asked for, at every step at which a seed leaves, and at the last.
+        A report at step 0, at the steps asked for, at every step at which a seed leaves, and at the last; none at
+        the step of `memory`, which had its own.
 
     Raises:
         UserError: parameters of other shapes than the stack has, or a schedule of another length (at the first `next`).
@@ -220,21 +244,25 @@ def fit(
         raise UserError(f"lr: wanted {num_steps} values, one a step, got {len(lr)}.")
     if every < 1:
         raise UserError(f"every: wanted 1 or more, got {every}.")
+    if memory and not memory.step < num_steps:
+        raise UserError(f"memory: wanted a step below num_steps ({num_steps}), got {memory.step}.")
     group = _Group(stack, params, x, y)
-    state = optimizer.start(group.w_SP)
-    streak_S = np.zeros(len(y), np.int64)
+    begin = memory.step if memory else 0
+    state = optimizer.start(group.w_SP, begin, memory.optimizer if memory else None)
+    streak_S = memory.streak.copy() if memory else np.zeros(len(y), np.int64)
     asked, rate = set(at), None
-    for step in range(num_steps + 1):
+    for step in range(begin, num_steps + 1):
         loss_S, accuracy_S, p_SCN = group.forward()
         bad_S = ~(loss_S <= diverged_above)
         done_S = np.zeros_like(bad_S)
-        if stop and step % stop.every == 0:
+        told = memory is not None and step == begin
+        if stop and step % stop.every == 0 and not told:
             passed_S = (accuracy_S >= stop.accuracy) & (loss_S <= stop.loss)
             streak_S = np.where(passed_S, streak_S + 1, 0)
             done_S = streak_S >= stop.checks
         last = step == num_steps
         leaving_S = bad_S | done_S | last
-        if leaving_S.any() or step % every == 0 or step in asked:
+        if not told and (leaving_S.any() or step % every == 0 or step in asked):
             departures = tuple(
                 Departure(
                     member=int(group.members[row]),
@@ -251,6 +279,7 @@ def fit(
                 accuracy=accuracy_S,
                 params=group.shown,
                 departures=departures,
+                memory=Memory(step=step, optimizer=state.arrays(), streak=streak_S),
             )
         if leaving_S.all():
             return

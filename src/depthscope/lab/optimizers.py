@@ -10,6 +10,7 @@ their operations, are those of torch's `Adam` and `SGD`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,12 +31,15 @@ class OptimizerState(Protocol):
     def keep(self, rows: Array) -> None:
         """Drop all seeds but those at `rows` (integers)."""
 
+    def arrays(self) -> Mapping[str, Array]:
+        """All that is remembered, by name, [S, P] each; not copied."""
+
 
 class Optimizer(Protocol):
     """A setting of an optimiser."""
 
-    def start(self, w_SP: Array) -> OptimizerState:
-        """The state before the first update."""
+    def start(self, w_SP: Array, num_steps: int = 0, arrays: Mapping[str, Array] | None = None) -> OptimizerState:
+        """The state before the first update, or after `num_steps` of them with the `arrays` of that state (copied)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +66,17 @@ class Adam:
         if not self.eps > 0:
             raise UserError(f"eps: wanted a number above 0, got {self.eps}.")
 
-    def start(self, w_SP: Array) -> OptimizerState:
-        """Both running means at 0."""
-        return _AdamState(self, w_SP)
+    def start(self, w_SP: Array, num_steps: int = 0, arrays: Mapping[str, Array] | None = None) -> OptimizerState:
+        """Both running means at 0, or as they were after `num_steps` updates."""
+        return _AdamState(self, w_SP, num_steps, arrays)
 
 
 class _AdamState:
-    def __init__(self, setting: Adam, w_SP: Array) -> None:
+    def __init__(self, setting: Adam, w_SP: Array, num_steps: int, arrays: Mapping[str, Array] | None) -> None:
         self._setting = setting
-        self._num_steps = 0
-        self._mean, self._square, self._scratch = np.zeros_like(w_SP), np.zeros_like(w_SP), np.empty_like(w_SP)
+        self._num_steps = num_steps
+        self._mean, self._square = (_like(w_SP, arrays, name) for name in ("mean", "square"))
+        self._scratch = np.empty_like(w_SP)
 
     def update(self, w_SP: Array, g_SP: Array, lr: float) -> None:
         beta1, beta2 = self._setting.beta1, self._setting.beta2
@@ -95,6 +100,9 @@ class _AdamState:
         self._mean, self._square = self._mean[rows], self._square[rows]
         self._scratch = np.empty_like(self._mean)
 
+    def arrays(self) -> Mapping[str, Array]:
+        return {"mean": self._mean, "square": self._square}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum:
@@ -112,15 +120,15 @@ class Momentum:
         if not 0 <= self.momentum < 1:
             raise UserError(f"momentum: wanted a number from 0 to below 1, got {self.momentum}.")
 
-    def start(self, w_SP: Array) -> OptimizerState:
-        """Velocity 0."""
-        return _MomentumState(self, w_SP)
+    def start(self, w_SP: Array, num_steps: int = 0, arrays: Mapping[str, Array] | None = None) -> OptimizerState:
+        """Velocity 0, or as it was."""
+        return _MomentumState(self, w_SP, arrays)
 
 
 class _MomentumState:
-    def __init__(self, setting: Momentum, w_SP: Array) -> None:
+    def __init__(self, setting: Momentum, w_SP: Array, arrays: Mapping[str, Array] | None) -> None:
         self._setting = setting
-        self._velocity = np.zeros_like(w_SP)
+        self._velocity = _like(w_SP, arrays, "velocity")
 
     def update(self, w_SP: Array, g_SP: Array, lr: float) -> None:
         self._velocity *= self._setting.momentum
@@ -130,3 +138,17 @@ class _MomentumState:
 
     def keep(self, rows: Array) -> None:
         self._velocity = self._velocity[rows]
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {"velocity": self._velocity}
+
+
+def _like(w_SP: Array, arrays: Mapping[str, Array] | None, name: str) -> Array:
+    """A copy of the array of that name, which must fit the parameters; zeros without arrays."""
+    if arrays is None:
+        return np.zeros_like(w_SP)
+    found = arrays.get(name)
+    if found is None or (found.shape, found.dtype) != (w_SP.shape, w_SP.dtype):
+        got = f"{found.dtype} {found.shape}" if found is not None else "nothing"
+        raise UserError(f"optimiser state {name!r}: wanted {w_SP.dtype} {w_SP.shape}, got {got}.")
+    return found.copy()

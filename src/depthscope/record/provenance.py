@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from depthscope.record.schema import Provenance
+from depthscope.record.schema import Provenance, Resumption, Versions
 
 
 def provenance(*, device: str, threads: int, group_size: int = 1) -> Provenance:
@@ -33,6 +33,36 @@ def provenance(*, device: str, threads: int, group_size: int = 1) -> Provenance:
         threads=threads,
         group_size=group_size,
     )
+
+
+def resumed_from(step: int, earlier: Provenance, now: Provenance) -> Provenance:
+    """The provenance of a run that was done as in `earlier` up to `step`, and goes on as in `now`."""
+    part = Resumption(step=step, **{name: getattr(earlier, name) for name in Versions.model_fields})
+    parts = (*earlier.resumed, part)
+    return now.model_copy(
+        update={"resumed": tuple(each.model_copy(update={"differs": _differences(each, now)}) for each in parts)}
+    )
+
+
+def _differences(part: Versions, now: Versions) -> tuple[str, ...]:
+    pairs = ((name, getattr(part, name), getattr(now, name)) for name in Versions.model_fields)
+    return tuple(name for name, one, other in pairs if one != other and None not in (one, other))
+
+
+def change_of_versions(provenance: Provenance) -> str | None:
+    """One line for a person on what changed while the run was stopped; None where nothing did that could matter.
+
+    >>> facts = provenance(device="cpu", threads=1)
+    >>> change_of_versions(resumed_from(40, facts.model_copy(update={"numpy": "1.26.0"}), facts)).partition(",")[0]
+    'to step 40 with numpy 1.26.0'
+    """
+    parts = []
+    for part in provenance.resumed:
+        if part.differs:
+            was = ", ".join(f"{name} {getattr(part, name)}" for name in part.differs)
+            now = ", ".join(f"{name} {getattr(provenance, name)}" for name in part.differs)
+            parts.append(f"to step {part.step} with {was}, then with {now}")
+    return "; ".join(parts) or None
 
 
 @cache

@@ -13,7 +13,7 @@ from depthscope.core.hashing import digest
 from depthscope.study.metrics import SUMMARY as SUMMARY
 from depthscope.study.run import Frozen, RunSpec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 MEASURES = 1
 """Counted up when what is measured or logged changes, so that older records are done again."""
@@ -96,6 +96,7 @@ class Digests(Frozen):
         data: digest of the data set's content.
         order: digest of every epoch's batch order; None for full-batch runs.
         augment: digest of every epoch's augmentation draws; None without.
+        code: `package.module:function` of the user's -> digest of the source that it was loaded from.
         final: digest of all weights and buffers at the end; None where the run did not complete.
     """
 
@@ -103,6 +104,7 @@ class Digests(Frozen):
     data: str | None = None
     order: str | None = None
     augment: str | None = None
+    code: dict[str, str] = Field(default_factory=dict)
     final: str | None = None
 
 
@@ -110,32 +112,63 @@ class Timings(Frozen):
     """Seconds. They stand here alone, so that the tables of two equal runs are byte-identical.
 
     Attributes:
-        wall_s: wall clock, of this run or its equal share of a group trained side by side.
+        wall_s: wall clock, of this run or its equal share of a group trained side by side; of a run that was
+            resumed, the sum over its parts, without the work that was lost between a checkpoint and the stop.
         cpu_s: CPU time of the worker, likewise. Start-up and the making of the page are not in it.
-        started: ISO 8601 time in UTC.
+        started: ISO 8601 time in UTC, of the first part.
     """
 
     wall_s: float
     cpu_s: float
     started: str
 
+    def then(self, later: Timings) -> Timings:
+        """Those of this part and a later one together."""
+        return Timings(
+            wall_s=self.wall_s + later.wall_s, cpu_s=self.cpu_s + later.cpu_s, started=self.started or later.started
+        )
 
-class Provenance(Frozen):
-    """Where and with what a run was done; no part of its identity."""
+
+class Versions(Frozen):
+    """What may decide the last bits of a run: versions and the chip. None where it is not known or was not used."""
 
     depthscope: str
-    python: str
     numpy: str
     blas: str | None = None
-    pyarrow: str | None = None
     torch: str | None = None
     cuda: str | None = None
     gpu: str | None = None
-    platform: str
     processor: str
     device: str
     threads: int
+
+
+class Resumption(Versions):
+    """An earlier part of a run that was stopped and went on from a checkpoint; the fields are those of that part.
+
+    Attributes:
+        step: updates done when that part was saved for the last time.
+        differs: the fields in which the part differs from the one that ended the run. Empty means that the
+            run is, bit for bit, the one that would have come of it without a stop.
+    """
+
+    step: int
+    differs: tuple[str, ...] = ()
+
+
+class Provenance(Versions):
+    """Where and with what a run was done; no part of its identity.
+
+    Attributes:
+        group_size: runs trained side by side.
+        resumed: the earlier parts of a run that was stopped and went on, in order.
+    """
+
+    python: str
+    pyarrow: str | None = None
+    platform: str
     group_size: int = 1
+    resumed: tuple[Resumption, ...] = ()
 
 
 class RunRecord(Frozen):

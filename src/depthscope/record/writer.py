@@ -1,37 +1,56 @@
-"""Writes one run's record from its events. Nothing else writes in a run's folder."""
+"""Writes one run's checkpoints and its record from its events. Nothing else writes there."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from depthscope.core.files import write_bytes
-from depthscope.record.events import Ended, Event, Rows, Started
+from depthscope.core.errors import UserError
+from depthscope.core.files import create_bytes, write_bytes
+from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, write_checkpoint
+from depthscope.record.events import Ended, Event, Rows, Started, State
 from depthscope.record.folder import run_folder
-from depthscope.record.schema import SUMMARY, TABLES, Digests, Provenance, RunRecord, Timings
+from depthscope.record.provenance import resumed_from
+from depthscope.record.schema import TABLES, Digests, Provenance, RunRecord, Timings
+from depthscope.record.tables import encode
+from depthscope.study.metrics import is_metric
 from depthscope.study.run import RunSpec
 
 
 class RunWriter:
     """Hears a run's events, keeps its rows, and writes all at the end; `run.json` last.
 
-    A folder without `run.json` is a run that was not finished: it is done again.
+    A folder without `run.json` is a run that was not finished: it goes on from its checkpoint, or is done again.
+
+    Args:
+        folder: the study's.
+        spec: the run.
+        provenance: where and with what it is done now.
+        claims_digest: of the claims that the study declares now.
+        resumed: the checkpoint that the run goes on from.
     """
 
-    def __init__(self, folder: Path, spec: RunSpec, provenance: Provenance, claims_digest: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        spec: RunSpec,
+        provenance: Provenance,
+        claims_digest: str | None = None,
+        *,
+        resumed: Checkpoint | None = None,
+    ) -> None:
+        self._folder = folder
         self._at = run_folder(folder, spec.run_id)
         self._spec = spec
-        self._provenance = provenance
+        self.provenance = resumed_from(resumed.state.step, resumed.provenance, provenance) if resumed else provenance
         self._claims_digest = claims_digest
-        self._started: Started | None = None
+        self._started: Started | None = resumed.started if resumed else None
+        self._earlier = resumed.timings if resumed else None
         self._rows: dict[str, dict[str, list[Any]]] = {}
+        for table, columns in (resumed.rows if resumed else {}).items():
+            self._rows[table] = {name: list(column) for name, column in columns.items()}
 
     def hear(self, event: Event) -> None:
         """Take in one event of this run."""
@@ -47,27 +66,68 @@ class RunWriter:
             case _:
                 pass
 
-    def finish(self, ended: Ended, timings: Timings) -> RunRecord:
-        """Write the tables, then the record, and return it.
+    def save(self, state: State, timings: Timings) -> None:
+        """Write a checkpoint of the run: its state, and all rows heard so far.
+
+        Args:
+            state: taken at a safe point whose rows were heard.
+            timings: of this part of the run; those of earlier parts are added.
+
+        Raises:
+            UserError: the folder cannot be written or the disk is full. The last checkpoint still stands.
+        """
+        assert self._started is not None, "a run that has not started has nothing to save"
+        checkpoint = Checkpoint(
+            spec=self._spec,
+            state=state,
+            started=self._started,
+            rows=self._rows,
+            timings=self._sum(timings),
+            provenance=self.provenance,
+        )
+        write_checkpoint(self._folder, checkpoint)
+
+    def finish(self, ended: Ended, timings: Timings) -> RunRecord | None:
+        """Write the tables, then the record, and return it; then delete the checkpoint.
+
+        A record that stands is never replaced. Where another driver came first nothing is written, and None is
+        returned: read that one. A record that is to be done again is taken away before, with `remove_record`.
 
         A figure that is not finite (the test loss of a network that overflows) is left out of the
         summary: there it is a missing value. In the tables it stands as it was measured.
 
+        Args:
+            ended: how the run ended.
+            timings: of this part of the run; those of earlier parts are added.
+
         Raises:
             UserError: the folder cannot be written.
         """
-        tables = {}
-        for name, columns in sorted(self._rows.items()):
-            content = encode(name, columns)
-            write_bytes(self._at / f"{name}.parquet", content)
-            tables[name] = hashlib.sha256(content).hexdigest()
-        for name in TABLES.keys() - tables.keys():  # of an earlier record, which this one replaces
-            (self._at / f"{name}.parquet").unlink(missing_ok=True)
+        contents = {name: encode(name, columns) for name, columns in sorted(self._rows.items())}
+        record = self._record(
+            ended, timings, {name: hashlib.sha256(each).hexdigest() for name, each in contents.items()}
+        )
+        path = self._at / "run.json"
+        for name in TABLES:
+            # Looked at each time, so that a late writer does not put its tables under another's record.
+            if path.exists():
+                return None
+            if name in contents:
+                write_bytes(self._at / f"{name}.parquet", contents[name])
+            else:  # of an earlier record, which this one replaces
+                (self._at / f"{name}.parquet").unlink(missing_ok=True)
+        if not create_bytes(path, (record.model_dump_json(indent=1) + "\n").encode()):
+            return None
+        delete_checkpoint(self._folder, self._spec.run_id)
+        return record
+
+    def _record(self, ended: Ended, timings: Timings, tables: dict[str, str]) -> RunRecord:
         started = self._started
         summary = {name: float(value) for name, value in ended.summary.items() if isfinite(value)}
-        assert summary.keys() <= SUMMARY.keys(), f"{summary.keys() - SUMMARY.keys()} is not in SUMMARY"
+        unknown = [name for name in summary if not is_metric(name)]
+        assert not unknown, f"{unknown} is not in SUMMARY"
         digests = started.digests if started else Digests()
-        record = RunRecord(
+        return RunRecord(
             run_id=self._spec.run_id,
             spec=self._spec,
             outcome=ended.outcome,
@@ -77,16 +137,24 @@ class RunWriter:
             digests=digests.model_copy(update={"final": ended.final}),
             claims_digest=self._claims_digest,
             tables=tables,
-            provenance=self._provenance,
-            timings=timings,
+            provenance=self.provenance,
+            timings=self._sum(timings),
         ).sealed()
-        write_bytes(self._at / "run.json", (record.model_dump_json(indent=1) + "\n").encode())
-        return record
+
+    def _sum(self, timings: Timings) -> Timings:
+        return self._earlier.then(timings) if self._earlier else timings
 
 
-def encode(table: str, columns: Mapping[str, list[Any]]) -> bytes:
-    """The table as parquet. Equal columns give equal bytes under one version of pyarrow."""
-    schema = TABLES[table]
-    sink = io.BytesIO()
-    pq.write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema), sink, compression="zstd")
-    return sink.getvalue()
+def remove_record(folder: Path, run_id: str) -> None:
+    """Take away a record that is to be done again: failed, damaged, or with fewer measures than are asked for.
+
+    Only for who holds the run's lease, and best just before `RunWriter.finish`: until then the old one stands.
+
+    Raises:
+        UserError: it cannot be removed.
+    """
+    path = run_folder(folder, run_id) / "run.json"
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be replaced ({error.strerror or error}). Delete the run's folder.") from error

@@ -52,8 +52,11 @@ class Feed:
         """Batches in an epoch; the last may be smaller."""
         return -(-self.num_examples // self.batch_size)
 
-    def epoch(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """(x, y) of each batch of an epoch, in the epoch's order and with its augmentation."""
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """(x, y) of each batch of an epoch from batch `first` on, in the epoch's order and with its augmentation.
+
+        The draws are those of the whole epoch, so a batch is the same wherever one begins.
+        """
         x, y = self.train
         seed, num = self._spec.seed, self.num_examples
         chosen = torch.from_numpy(order(seed, epoch, num)).to(self._device)
@@ -61,7 +64,7 @@ class Feed:
         if self._padded is not None:
             dy, dx, flip = augmentation(seed, epoch, num, self._spec.padding)
             draws = tuple(torch.from_numpy(each).to(self._device) for each in (dy, dx, flip))
-        for start in range(0, num, self.batch_size):
+        for start in range(first * self.batch_size, num, self.batch_size):
             batch = chosen[start : start + self.batch_size]
             if draws is None or self._padded is None:
                 yield x[batch], y[batch]

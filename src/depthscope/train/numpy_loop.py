@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,18 @@ from numpy.typing import NDArray
 from depthscope.core.depth import profile_steps
 from depthscope.core.hashing import array_digest, combined_digest
 from depthscope.data.dataset import Dataset
-from depthscope.lab.fit import Departure, Report, StopRule, evaluate, fit
+from depthscope.lab.fit import Departure, Memory, Report, StopRule, evaluate, fit
 from depthscope.lab.gradcheck import STEP_SIZES, gradient_check
 from depthscope.lab.measure import layer_table, profile
 from depthscope.lab.optimizers import Optimizer
 from depthscope.lab.stacks import Stack, init_params, parameter_shapes
-from depthscope.record.events import Ended, Event, Progress, Rows, Started
+from depthscope.record.events import Ended, Event, Progress, Rows, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import diverged, divergence_bound, keep_factors, layer_rows, metric_rows
 from depthscope.train.schedules import learning_rates
+from depthscope.train.state import check_made_of, made_of, named, new_state, part, summary_of
 
 Array = NDArray[Any]
 
@@ -41,18 +43,25 @@ def stack_of(spec: RunSpec, *, num_inputs: int, num_classes: int) -> Stack:
     return Stack(depth=spec.depth, width=spec.width, num_inputs=num_inputs, num_classes=num_classes, **shape)
 
 
-def run(specs: Sequence[RunSpec], context: Context) -> Iterator[Event]:
-    """The events of runs that differ only in their seed, trained side by side."""
-    yield from _Group(specs, context).events()
+def run(specs: Sequence[RunSpec], context: Context, states: Mapping[str, State]) -> Iterator[Event | SafePoint]:
+    """The events of runs that differ only in their seed, trained side by side.
+
+    Either none of them has a state to go on from, or all have, at one step.
+    """
+    yield from _Group(specs, context, [states[spec.run_id] for spec in specs if spec.run_id in states]).events()
 
 
 class _Group:
-    def __init__(self, specs: Sequence[RunSpec], context: Context) -> None:
+    def __init__(self, specs: Sequence[RunSpec], context: Context, states: Sequence[State]) -> None:
+        assert not states or len(states) == len(specs)
         self.specs, self.spec = specs, specs[0]
         self.ids = [spec.run_id for spec in specs]
         self.data: list[Dataset] = [load_data(spec, context) for spec in specs]
-        self.x, self.y = self._split("train")
-        self.x_test, self.y_test = self._split("test")
+        train = self._split("train")
+        assert train is not None
+        self.x, self.y = train
+        held = {name: self._split(name) for name in ("validation", "test")}
+        self.held_out = {name: split for name, split in held.items() if split is not None}
         first = self.data[0]
         self.stack = stack_of(self.spec, num_inputs=first.train.x.shape[1], num_classes=first.num_classes)
         draw: Any = self.spec.init
@@ -67,30 +76,82 @@ class _Group:
         assert self.spec.steps is not None or self.spec.batch_size is None
         # Full batch: an epoch is one update.
         self.num_steps = self.spec.steps if self.spec.steps is not None else self.spec.epochs or 0
+        self.init = [
+            {name: array_digest(value[row]) for name, value in self.params.items()} for row in range(len(specs))
+        ]
+        self.made_of = [made_of(init, data.digest) for init, data in zip(self.init, self.data, strict=True)]
         self.summary: list[dict[str, float]] = [{} for _ in specs]
+        self.memory: Memory | None = None
+        if states:
+            self._resume(states)
 
-    def _split(self, name: str) -> tuple[Array, Array]:
+    def _resume(self, states: Sequence[State]) -> None:
+        for state, begun in zip(states, self.made_of, strict=True):
+            check_made_of(state, begun)
+        (step,) = {state.step for state in states}
+        models, optimizers = ([part(state.tensors, name) for state in states] for name in ("model", "optimizer"))
+        self.params = {name: np.stack([model[name] for model in models]) for name in self.params}
+        self.memory = Memory(
+            step=step,
+            optimizer={name: np.stack([each[name] for each in optimizers]) for name in optimizers[0]},
+            streak=np.array([state.position["streak"] for state in states], np.int64),
+        )
+        self.summary = [summary_of(state) for state in states]
+
+    def _split(self, name: str) -> tuple[Array, Array] | None:
+        """(x, y) of a split of all seeds; None where the data set has none."""
         splits = [getattr(data, name) for data in self.data]
+        if None in splits:
+            return None
         return np.stack([split.x for split in splits]), np.stack([split.y for split in splits])
 
-    def events(self) -> Iterator[Event]:
-        facts = tuple(
-            LayerFacts(index=each.index, name=each.name, kind=each.kind, weight=each.weight, shape=each.shape)
-            for each in layer_table(self.stack)
-        )
-        count = sum(int(np.prod(shape)) for shape in parameter_shapes(self.stack).values())
-        for member, run_id in enumerate(self.ids):
-            init = {name: array_digest(value[member]) for name, value in self.params.items()}
-            digests = Digests(init=init, data=self.data[member].digest)
-            yield Started(run_id=run_id, layers=facts, parameters=count, digests=digests, num_steps=self.num_steps)
-        if "gradcheck" in self.spec.measures:
-            yield from self._gradcheck()
+    def events(self) -> Iterator[Event | SafePoint]:
+        if self.memory is None:
+            yield from self._begin()
         wanted = profile_steps(self.num_steps, None) if "layers" in self.spec.measures else ()
         rates = learning_rates(self.spec, self.num_steps)
         for report in self._fit(rates, wanted):
             with np.errstate(all="ignore"):  # what a diverging network overflows is data, and told as such
                 heard = list(self._hear(report, rates, report.step in wanted))
             yield from heard
+            gone = {each.member for each in report.departures}
+            if rows := [row for row, member in enumerate(report.members) if member not in gone]:
+                yield SafePoint(
+                    run_ids=tuple(self.ids[report.members[row]] for row in rows),
+                    step=report.step,
+                    epoch_end=True,
+                    take=partial(self._states, report, rows),
+                )
+
+    def _states(self, report: Report, rows: Sequence[int]) -> tuple[State, ...]:
+        states = []
+        for row in rows:
+            member = report.members[row]
+            model = {name: value[row].copy() for name, value in report.params.items()}
+            optimizer = {name: value[row].copy() for name, value in report.memory.optimizer.items()}
+            states.append(
+                new_state(
+                    self.ids[member],
+                    report.step,
+                    made_of=self.made_of[member],
+                    summary=self.summary[member],
+                    tensors={**named("model", model), **named("optimizer", optimizer)},
+                    streak=int(report.memory.streak[row]),
+                )
+            )
+        return tuple(states)
+
+    def _begin(self) -> Iterator[Event]:
+        facts = tuple(
+            LayerFacts(index=each.index, name=each.name, kind=each.kind, weight=each.weight, shape=each.shape)
+            for each in layer_table(self.stack)
+        )
+        count = sum(int(np.prod(shape)) for shape in parameter_shapes(self.stack).values())
+        for member, run_id in enumerate(self.ids):
+            digests = Digests(init=self.init[member], data=self.data[member].digest)
+            yield Started(run_id=run_id, layers=facts, parameters=count, digests=digests, num_steps=self.num_steps)
+        if "gradcheck" in self.spec.measures:
+            yield from self._gradcheck()
 
     def _fit(self, rates: list[float], wanted: Sequence[int]) -> Iterator[Report]:
         options = dict(self.spec.optimizer_options)
@@ -109,6 +170,7 @@ class _Group:
             at=wanted,
             stop=StopRule(loss=self.spec.stop_loss) if self.spec.stop_loss is not None else None,
             diverged_above=divergence_bound(self.stack.num_classes),
+            memory=self.memory,
         )
 
     def _hear(self, report: Report, rates: list[float], profiled: bool) -> Iterator[Event]:
@@ -131,8 +193,10 @@ class _Group:
             yield from self._leave(report, members, leaving)
         elif report.step % EVERY == 0:
             text = f"loss {float(np.median(report.loss)):.3f}, accuracy {float(np.median(report.accuracy)):.3f}"
+            seen = report.step * self.x.shape[1]
             for member in members:
-                yield Progress(run_id=self.ids[member], step=report.step, num_steps=self.num_steps, text=text)
+                run_id = self.ids[member]
+                yield Progress(run_id=run_id, step=report.step, num_steps=self.num_steps, text=text, examples=seen)
 
     def _profiles(self, report: Report, members: list[int], rows: list[int]) -> Iterator[Event]:
         chosen = [members[row] for row in rows]
@@ -147,10 +211,8 @@ class _Group:
         leave = [row for row, member in enumerate(members) if member in leaving]
         chosen = [members[row] for row in leave]
         params = {name: value[leave] for name, value in report.params.items()}
-        clean = {
-            "train": evaluate(self.stack, params, self.x[chosen], self.y[chosen]),
-            "test": evaluate(self.stack, params, self.x_test[chosen], self.y_test[chosen]),
-        }
+        splits = {"train": (self.x, self.y), **self.held_out}
+        clean = {name: evaluate(self.stack, params, x[chosen], y[chosen]) for name, (x, y) in splits.items()}
         for at, member in enumerate(chosen):
             departure, summary = leaving[member], self.summary[member]
             if departure.reason == "diverged":

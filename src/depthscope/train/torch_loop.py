@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +18,7 @@ from depthscope.data.batches import augmentation_digest, order_digest
 from depthscope.models.init import build
 from depthscope.probes.numbers import weights_digest
 from depthscope.probes.watch import Probe
-from depthscope.record.events import Ended, Event, Progress, Started
+from depthscope.record.events import Ended, Event, Progress, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
@@ -30,6 +32,8 @@ from depthscope.train.measure import (
     metric_rows,
 )
 from depthscope.train.schedules import learning_rates
+from depthscope.train.state import check_made_of, made_of, new_state, summary_of
+from depthscope.train.torch_state import restore, tensors_of
 
 PROBE_BATCH = 128
 """Examples of the probe's batch: the first of the training set, clean, the same for every arm, seed and step."""
@@ -38,11 +42,11 @@ _EVAL_BATCH = 512
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
-def run(specs: Sequence[RunSpec], context: Context) -> Iterator[Event]:
-    """The events of runs that differ only in their seed, one run after the other."""
+def run(specs: Sequence[RunSpec], context: Context, states: Mapping[str, State]) -> Iterator[Event | SafePoint]:
+    """The events of runs that differ only in their seed, one run after the other; those with a state go on from it."""
     with _exact(context.threads):
         for spec in specs:
-            yield from _Run(spec, context).events()
+            yield from _Run(spec, context, states.get(spec.run_id)).events()
 
 
 @contextlib.contextmanager
@@ -59,8 +63,28 @@ def _exact(threads: int) -> Iterator[None]:
         cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32 = before[1:]
 
 
+@dataclass(kw_only=True)
+class _Tally:
+    """What is added up over an epoch. It stays on the device until it is asked for: reading makes a GPU wait."""
+
+    losses: list[Tensor] = field(default_factory=list)
+    hits: list[Tensor] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    earlier: list[float] = field(default_factory=list)
+    """Losses of the epoch's batches before the run was stopped."""
+    earlier_hits: int = 0
+
+    def values(self) -> list[float]:
+        """The loss of each batch."""
+        # On the CPU first: MPS has no float64.
+        return self.earlier + (torch.stack(self.losses).cpu().double().tolist() if self.losses else [])
+
+    def num_hits(self) -> int:
+        return self.earlier_hits + (int(torch.stack(self.hits).sum()) if self.hits else 0)
+
+
 class _Run:
-    def __init__(self, spec: RunSpec, context: Context) -> None:
+    def __init__(self, spec: RunSpec, context: Context, state: State | None) -> None:
         self.spec, self.id, self.device = spec, spec.run_id, context.device
         self.data = load_data(spec, context)
         dtype = _DTYPES[spec.precision]
@@ -89,6 +113,11 @@ class _Run:
         self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
         self.optimizer = _optimizer(spec, self.model)
         self.summary: dict[str, float] = {}
+        self.step, self.tally = 0, _Tally()
+        self.made_of = made_of(self.init, self.data.digest)
+        self.resumed = state is not None
+        if state:
+            self._resume(state)
         self.probe = None
         if "layers" in spec.measures:
             # Kept for the whole run, so that the float64 copy is made once.
@@ -100,7 +129,43 @@ class _Run:
                 channels_last=self.data.train.x.ndim == 4,
             )
 
-    def events(self) -> Iterator[Event]:
+    def _resume(self, state: State) -> None:
+        check_made_of(state, self.made_of)
+        restore(self.model, self.optimizer, state.tensors)
+        self.step, self.summary = state.step, summary_of(state)
+        self.tally = _Tally(
+            earlier=state.tensors["epoch.losses"].tolist(),
+            earlier_hits=state.position["epoch_hits"],
+            counts=state.tensors["epoch.counts"].tolist(),
+        )
+
+    def _safe_point(self, *, epoch_end: bool) -> SafePoint:
+        return SafePoint(run_ids=(self.id,), step=self.step, epoch_end=epoch_end, take=lambda: (self._state(),))
+
+    def _state(self) -> State:
+        epoch = {
+            "epoch.losses": np.array(self.tally.values(), np.float64),
+            "epoch.counts": np.array(self.tally.counts, np.int64),
+        }
+        return new_state(
+            self.id,
+            self.step,
+            made_of=self.made_of,
+            summary=self.summary,
+            tensors={**tensors_of(self.model, self.optimizer), **epoch},
+            epoch_hits=self.tally.num_hits(),
+        )
+
+    def events(self) -> Iterator[Event | SafePoint]:
+        if not self.resumed:
+            yield from self._begin()
+        outcome = yield from self._train()
+        if outcome.status == "completed":
+            outcome = yield from self._evaluate(outcome)
+        final = weights_digest(self.model.state_dict()) if outcome.status == "completed" else None
+        yield Ended(run_id=self.id, outcome=outcome, summary=self.summary, final=final)
+
+    def _begin(self) -> Iterator[Event]:
         first = self._profile(0)
         yield Started(
             run_id=self.id,
@@ -111,54 +176,49 @@ class _Run:
         )
         if first:
             yield layer_rows(self.id, first)
-        outcome = yield from self._train()
-        if outcome.status == "completed":
-            outcome = yield from self._evaluate(outcome)
-        final = weights_digest(self.model.state_dict()) if outcome.status == "completed" else None
-        yield Ended(run_id=self.id, outcome=outcome, summary=self.summary, final=final)
 
-    def _train(self) -> Generator[Event, None, Outcome]:
+    def _train(self) -> Generator[Event | SafePoint, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
         wanted = set(profile_steps(self.num_steps, self.feed.steps_per_epoch))
-        step, epoch = 0, 0
-        while step < self.num_steps:
-            losses: list[Tensor] = []
-            hits: list[Tensor] = []
-            counts: list[int] = []
-            begin = step
+        while self.step < self.num_steps:
+            epoch, batch = divmod(self.step, self.feed.steps_per_epoch)
+            begin, seen = self.step - batch, epoch * self.feed.num_examples
+            end = min(begin + self.feed.steps_per_epoch, self.num_steps)
+            tally = self.tally
             self.model.train()
-            for x_B, y_B in self.feed.epoch(epoch):
-                loss, correct = self._update(x_B, y_B, rates[step])
-                step += 1
-                losses.append(loss)
-                hits.append(correct)
-                counts.append(len(y_B))
-                if self.probe and step in wanted:
-                    profile = self._profile(step)
+            for x_B, y_B in self.feed.epoch(epoch, first=batch):
+                loss, correct = self._update(x_B, y_B, rates[self.step])
+                self.step += 1
+                tally.losses.append(loss)
+                tally.hits.append(correct)
+                tally.counts.append(len(y_B))
+                if self.probe and self.step in wanted:
+                    profile = self._profile(self.step)
                     assert profile is not None
                     yield layer_rows(self.id, profile)
-                if step == self.num_steps:
+                if self.step == end:
                     break
-                if step % 20 == 0:
-                    yield Progress(run_id=self.id, step=step, num_steps=self.num_steps)
-            epoch += 1
-            # Read once an epoch: reading a loss at every step would make a GPU wait.
-            values = torch.stack(losses).cpu().double().tolist()  # on the CPU first: MPS has no float64
-            yield metric_rows(
-                self.id, [(begin + 1 + at, "schedule", "lr", rates[begin + at]) for at in range(step - begin)]
-            )
+                if self.step % 20 == 0:
+                    yield self._progress(seen + sum(tally.counts))
+                yield self._safe_point(epoch_end=False)
+            self.tally = _Tally()
+            values = tally.values()
+            yield metric_rows(self.id, [(at + 1, "schedule", "lr", rates[at]) for at in range(begin, end)])
             bad = diverged_at(values, self.data.num_classes)
             if bad is not None:
                 return diverged(begin + bad, values[bad])  # a batch's loss is that of the weights before its update
-            seen = sum(counts)
-            mean = sum(value * count for value, count in zip(values, counts, strict=True)) / seen
-            accuracy = int(torch.stack(hits).sum()) / seen
+            num = sum(tally.counts)
+            mean = sum(value * count for value, count in zip(values, tally.counts, strict=True)) / num
+            accuracy = tally.num_hits() / num
             self.summary |= {"train_loss_running": mean, "train_accuracy_running": accuracy}
-            rows = [(step, "train_running", "loss", mean), (step, "train_running", "accuracy", accuracy)]
+            rows = [(end, "train_running", "loss", mean), (end, "train_running", "accuracy", accuracy)]
             yield metric_rows(self.id, rows)
-            text = f"epoch {epoch}: loss {mean:.3f}, accuracy {accuracy:.3f}"
-            yield Progress(run_id=self.id, step=step, num_steps=self.num_steps, text=text)
-        return Outcome(status="completed", step=step)
+            yield self._progress(seen + num, f"epoch {epoch + 1}: loss {mean:.3f}, accuracy {accuracy:.3f}")
+            yield self._safe_point(epoch_end=True)
+        return Outcome(status="completed", step=self.step)
+
+    def _progress(self, examples: int, text: str = "") -> Progress:
+        return Progress(run_id=self.id, step=self.step, num_steps=self.num_steps, text=text, examples=examples)
 
     def _update(self, x_B: Tensor, y_B: Tensor, lr: float) -> tuple[Tensor, Tensor]:
         for group in self.optimizer.param_groups:
