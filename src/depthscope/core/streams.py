@@ -12,6 +12,7 @@ The names in use:
 | `(seed, "data", ...)` | a synthetic data set |
 | `(seed, "order", epoch)` | the permutation of the training examples |
 | `(seed, "augment", epoch)` | crops and flips, by position in the training set |
+| `(seed, "model", step)` | what a model of the user's draws in an update, such as dropout |
 | `(seed, "probe", ...)` | what a measurement draws |
 """
 

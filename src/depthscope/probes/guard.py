@@ -10,6 +10,14 @@ import numpy as np
 import torch
 
 
+def set_generator(device: torch.device | str, seed: int) -> None:
+    """Put torch's global generator of a device at `seed`; on a CPU that alone, without those of the GPUs beside it."""
+    if torch.device(device).type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+
+
 @contextmanager
 def undisturbed(device: torch.device) -> Iterator[None]:
     """Run a block with gradients on and autocast off; put every global generator back after it.

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator
 
 from depthscope.core.errors import shown, unknown_name
 from depthscope.study.faults import FieldFaults
-from depthscope.study.metrics import SUMMARY, worse_side
+from depthscope.study.metrics import SUMMARY, is_metric, worse_side
 from depthscope.study.run import Bool, Float, Frozen
 
 Expect = Literal["at_least", "at_most"]
@@ -93,14 +93,15 @@ class _Claim(Frozen):
     confirmatory: Annotated[
         Annotated[Bool, Tag("<one>")] | Annotated[tuple[str, ...], Tag("<list>")], Discriminator(one_or_list)
     ] = Field(default=False, description="the one claim that the study stands or falls with, at every size or at these")
-    sizes: tuple[str, ...] | None = Field(default=None, description="sizes that can judge it; None: all")
+    sizes: tuple[str, ...] | None = Field(default=None, description="sizes that can judge it; left out, all")
     unit: str = ""
 
     @field_validator("metric")
     @classmethod
     def _known_metric(cls, metric: str) -> str:
-        if metric not in SUMMARY:
-            raise ValueError(unknown_name("metric", metric, SUMMARY))
+        if not is_metric(metric):
+            own = " Or what a probe of your own measures, 'probe:function.name'."
+            raise ValueError(unknown_name("metric", metric, SUMMARY) + own)
         return metric
 
 

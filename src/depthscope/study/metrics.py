@@ -25,7 +25,20 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "gradcheck_five_point_median": "gradient check by five-point difference at h = 3e-3: median relative error",
     }
 )
-"""Every figure that a summary may hold, with its definition."""
+"""Every figure that a summary may hold, with its definition; beside those of the user's own probes."""
+
+PROBE = "probe:"
+"""Begins the name of what a probe of the user's measured last: `probe:function.name`."""
+
+
+def is_metric(name: str) -> bool:
+    """Whether a summary may hold a figure of this name.
+
+    >>> is_metric("train_loss"), is_metric("probe:spectrum.largest"), is_metric("probe:spectrum")
+    (True, True, False)
+    """
+    function, dot, quantity = name.removeprefix(PROBE).partition(".")
+    return name in SUMMARY or (name.startswith(PROBE) and function.isidentifier() and bool(dot and quantity))
 
 
 def worse_side(metric: str) -> Literal["up", "down"] | None:
