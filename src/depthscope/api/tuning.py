@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from depthscope.api.reports import Report
 
 
+WRITTEN = "# Written by `depthscope tune`: each arm sets what was chosen for it, and [tuned] says from what."
+
+
 @dataclass(frozen=True, kw_only=True)
 class TuneResult:
     """What was chosen.
@@ -91,7 +94,7 @@ def tune(
     _check_path(path, _named(asked))
     selection = run(chosen_by, out=out, **how)
     result = with_choices(asked, _tuned(asked, chosen_by, selection.results))
-    write_bytes(path, dump(result).encode())
+    write_bytes(path, f"{WRITTEN}\n{dump(result)}".encode())
     return TuneResult(study=result, path=path, selection=selection)
 
 

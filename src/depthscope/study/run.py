@@ -83,7 +83,7 @@ class RunSpec(Frozen):
     steps: Annotated[Int, Field(ge=0, le=10_000_000)] | None = Field(
         default=None, description="updates; 0 measures an untrained net"
     )
-    batch_size: Annotated[Int, Field(ge=1)] | None = Field(default=None, description="None means all examples at once")
+    batch_size: Annotated[Int, Field(ge=1)] | None = Field(default=None, description="examples a batch; left out, all at once")
     optimizer: str = Field(default="sgd", description="update rule")
     optimizer_options: Options = Field(
         default_factory=dict, validate_default=True, description="momentum, weight decay, betas, ..."
@@ -97,7 +97,7 @@ class RunSpec(Frozen):
         default=0, description="steps of linear rise from lr / warmup_steps"
     )
     stop_loss: Annotated[Float, Field(gt=0)] | None = Field(
-        default=None, description="stop early once train accuracy is 1 and train loss is at most this (None: never)"
+        default=None, description="stop early once train accuracy is 1 and train loss is at most this; left out, never"
     )
 
     measures: tuple[str, ...] = Field(default=(), description="what is measured; no part of the run's identity")

@@ -40,7 +40,9 @@ def selection_study(study: StudySpec) -> StudySpec:
     assert tuning is not None
     parts = {}
     for name, part in tuned_parts(study, tuning).items():
-        arms = [arm.model_copy(update={"set": {**arm.set, **_held_out(study, part, arm, tuning)}}) for arm in part.arms]
+        arms = tuple(
+            arm.model_copy(update={"set": {**arm.set, **_held_out(study, part, arm, tuning)}}) for arm in part.arms
+        )
         parts[name] = part.model_copy(
             update={
                 "base": {**part.base, "measures": []},
@@ -71,12 +73,12 @@ def with_choices(study: StudySpec, tuned: Tuned) -> StudySpec:
     chosen = {(choice.part, choice.arm): choice.value for choice in tuned.choices}
     parts = {}
     for name, part in study.parts.items():
-        arms = [
+        arms = tuple(
             arm.model_copy(update={"set": {**arm.set, tuned.field: chosen[name, arm.name]}})
             if (name, arm.name) in chosen
             else arm
             for arm in part.arms
-        ]
+        )
         parts[name] = part.model_copy(update={"arms": arms})
     seeds = ", ".join(map(str, tuned.seeds))
     values = ", ".join(f"{value:g}" for value in tuned.grid)

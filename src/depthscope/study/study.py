@@ -43,7 +43,7 @@ class Part(Frozen):
         base: fields of a run shared by this part, over those of the study.
         arms: the variants.
         axes: lists of values by field.
-        seeds: number of seeds (0 to n-1), or the seeds themselves; None takes the study's.
+        seeds: number of seeds (0 to n-1), or the seeds themselves; left out, those of the study.
         exclude: combinations to leave out: a run that agrees with all the values of one entry.
         baseline: the arm that the others are compared with; the first by default.
         resources: what a run of this part needs of a machine, over what the study says.
