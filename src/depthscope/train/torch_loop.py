@@ -23,6 +23,7 @@ from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.feed import Feed
+from depthscope.train.layout import lay_out
 from depthscope.train.measure import (
     diverged,
     diverged_at,
@@ -107,8 +108,7 @@ class _Run:
             zero_last_gamma=spec.zero_last_gamma,
         )
         if self.data.train.x.ndim == 4:
-            # The layout in memory alone, which convolutions like; a tenth faster on a CPU.
-            self.model = self.model.to(memory_format=torch.channels_last)
+            self.model = lay_out(self.model, self.device)
         self.loss = nn.CrossEntropyLoss()
         self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
         self.optimizer = _optimizer(spec, self.model)
