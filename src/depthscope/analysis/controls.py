@@ -6,7 +6,7 @@ nothing is known of it does not mean that it started otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from depthscope.analysis import samples
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
 from depthscope.record.schema import RunRecord
-from depthscope.study.run import RunSpec
+from depthscope.study.run import OPTION_FIELDS, RunSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,10 @@ class Control:
         only_baseline: tensors of the baseline alone.
         only_arm: tensors of the other arm alone.
         same_data: whether both saw the same data on every seed; None where a record does not tell.
-        same_order: whether the batches came in the same order, likewise; True where both use all examples at once.
+        same_order: whether the batches came in the same order, likewise; True where both use all examples at once
+            or are not trained.
         same_augment: whether the augmentation drew the same, likewise; True where both have none.
+        same_code: whether the user's own code was the same, likewise; True where neither has any.
         fields: fields of a run in which the arms differ, such as `shortcut` or `optimizer_options.momentum`.
     """
 
@@ -51,6 +53,7 @@ class Control:
     same_data: bool | None
     same_order: bool | None
     same_augment: bool | None
+    same_code: bool | None
     fields: tuple[str, ...]
 
     @property
@@ -79,7 +82,7 @@ def controls(results: Results) -> tuple[Control, ...]:
         for sample in found:
             other = base.get(repr(dict(sample.axes)))
             if sample.arm != baseline and other is not None:
-                out.append(_control(name, other, sample))
+                out.append(compare(name, other, sample))
     return tuple(out)
 
 
@@ -99,7 +102,8 @@ def differing_fields(a: RunSpec, b: RunSpec) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _control(part: str, base: Sample, arm: Sample) -> Control:
+def compare(part: str, base: Sample, arm: Sample) -> Control:
+    """What two samples of a part share, seed by seed, and in which fields they differ."""
     theirs = {row.cell.seed: row.record for row in arm.rows}
     both: dict[int, tuple[RunRecord, RunRecord]] = {}
     for row in base.rows:
@@ -112,6 +116,7 @@ def _control(part: str, base: Sample, arm: Sample) -> Control:
     in_b = dict.fromkeys(name for _, b in inits for name in b)
     common = [name for name in in_a if name in in_b]
     equal = {name for name in common if all(a.get(name) == b.get(name) for a, b in inits)}
+    specs = (base.rows[0].spec, arm.rows[0].spec)
     return Control(
         part=part,
         baseline=base.arm,
@@ -126,14 +131,31 @@ def _control(part: str, base: Sample, arm: Sample) -> Control:
         same_data=_same([(a.digests.data, b.digests.data) for a, b in pairs.values()], absent=None),
         same_order=_same(
             [(a.digests.order, b.digests.order) for a, b in pairs.values()],
-            absent=(base.rows[0].spec.batch_size is None and arm.rows[0].spec.batch_size is None) or None,
+            absent=all(spec.batch_size is None or spec.steps == 0 for spec in specs) or None,
         ),
         same_augment=_same(
             [(a.digests.augment, b.digests.augment) for a, b in pairs.values()],
-            absent=(base.rows[0].spec.augment == "none" and arm.rows[0].spec.augment == "none") or None,
+            absent=all(spec.augment == "none" or spec.steps == 0 for spec in specs) or None,
         ),
-        fields=differing_fields(base.rows[0].spec, arm.rows[0].spec),
+        same_code=_same([(_code(a), _code(b)) for a, b in pairs.values()], absent=True),
+        fields=differing_fields(*specs),
     )
+
+
+def things(fields: Sequence[str]) -> tuple[str, ...]:
+    """What varies: fields, where the options of a name that itself differs are one with it.
+
+    >>> things(["optimizer", "optimizer_options.momentum", "lr"]), things(["data_options.num_train"])
+    (('optimizer', 'lr'), ('data_options.num_train',))
+    """
+    whole = {field for field, kind in OPTION_FIELDS.items() if kind in fields}
+    return tuple(field for field in fields if field.partition(".")[0] not in whole)
+
+
+def _code(record: RunRecord) -> str | None:
+    """The digest of the user's own code; None of a run that used none."""
+    found: str | None = getattr(record.digests, "code", None)
+    return found
 
 
 def _same(pairs: list[tuple[str | None, str | None]], *, absent: bool | None) -> bool | None:

@@ -66,6 +66,50 @@ class Estimate(Frozen):
     effect: EffectSize | None = None
 
 
+Flag = Literal["data", "order", "augment", "code", "several", "implied", "unknown"]
+"""What a reader must be warned of in a comparison; see `Pairing`."""
+
+
+class Pairing(Frozen):
+    """What the two sides of a comparison share, from the digests of their records, and in what they differ.
+
+    Attributes:
+        a: the side before the minus sign.
+        b: the side after it.
+        seeds: seeds whose digests both sides have.
+        num_shared: tensors that both have and that start equal on every seed.
+        num_common: tensors that both have.
+        differing: names of those that start otherwise on some seed.
+        only_a: names of the tensors of `a` alone.
+        only_b: names of the tensors of `b` alone.
+        same_data: whether both saw the same data; None where a record does not tell.
+        same_order: whether the batches came in the same order, likewise.
+        same_augment: whether the augmentation drew the same, likewise.
+        same_code: whether the user's own code was the same, likewise.
+        fields: fields of a run in which the sides differ, depth among them.
+        varied: the same where the options of a name that differs are one with it: what varies.
+        flags: `data`, `order`, `augment`, `code`: not the same, so that the pairs are not pairs in this; `several`:
+            more than one thing varies; `implied`: tensors start otherwise though no setting of the initialiser
+            differs; `unknown`: the records do not tell.
+    """
+
+    a: str
+    b: str
+    seeds: tuple[int, ...]
+    num_shared: int
+    num_common: int
+    differing: tuple[str, ...] = ()
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+    same_data: bool | None
+    same_order: bool | None
+    same_augment: bool | None
+    same_code: bool | None = None
+    fields: tuple[str, ...]
+    varied: tuple[str, ...]
+    flags: tuple[Flag, ...] = ()
+
+
 class Finding(Frozen):
     """A claim, judged.
 
@@ -81,6 +125,7 @@ class Finding(Frozen):
         expect: on which side of `margin` the estimate must lie.
         estimates: the judged estimates first, then those they were made from.
         num_judged: how many of the estimates carry the verdict.
+        pairing: what the sides of each comparison that the claim makes share; empty where it makes none.
         reason: the judgement in a sentence made from the estimates, in English.
         reasons: the same by language.
     """
@@ -95,5 +140,6 @@ class Finding(Frozen):
     expect: Literal["at_least", "at_most", "within"]
     estimates: tuple[Estimate, ...]
     num_judged: int = 1
+    pairing: tuple[Pairing, ...] = ()
     reason: str
     reasons: dict[str, str] = Field(default_factory=dict)

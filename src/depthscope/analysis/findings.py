@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from depthscope.analysis.finding import FINDINGS_SCHEMA, Estimate, Finding
+from depthscope.analysis.finding import FINDINGS_SCHEMA, Estimate, Finding, Pairing
 from depthscope.analysis.headline import headline as headline
 from depthscope.analysis.intervals import has_no_spread
 from depthscope.analysis.judging import judge_claim
 from depthscope.analysis.notes import note
+from depthscope.analysis.pairing import pairings
 from depthscope.analysis.table import Results
 from depthscope.analysis.verdicts import CHANGES, Judgement
 from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, spoken, with_spread
@@ -38,7 +39,10 @@ def judge(results: Results) -> tuple[Finding, ...]:
     judged = {claim.name: judge_claim(results, claim, LEVEL) for claim in claims if not confirmatory_at(claim, size)}
     judged |= _holm(results, [claim for claim in claims if confirmatory_at(claim, size)])
     family = sum(confirmatory_at(claim, size) for claim in claims)
-    return tuple(_finding(claim, judged[claim.name], family if confirmatory_at(claim, size) else 0) for claim in claims)
+    return tuple(
+        _finding(claim, judged[claim.name], family if confirmatory_at(claim, size) else 0, pairings(results, claim))
+        for claim in claims
+    )
 
 
 def findings_document(results: Results, findings: tuple[Finding, ...], provenance: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +76,7 @@ def _holm(results: Results, claims: list[Claim]) -> dict[str, Judgement]:
     return done
 
 
-def _finding(claim: Claim, judgement: Judgement, family: int) -> Finding:
+def _finding(claim: Claim, judgement: Judgement, family: int, paired: tuple[Pairing, ...]) -> Finding:
     """The finding; `family` is the number of confirmatory claims, 0 where this is none of them."""
     reasons: dict[str, str] = {lang: _reason(claim, judgement, lang) for lang in LANGS}
     return Finding(
@@ -86,6 +90,7 @@ def _finding(claim: Claim, judgement: Judgement, family: int) -> Finding:
         expect="within" if isinstance(claim, TheoryClaim) else claim.expect,
         estimates=tuple(_as_shown(estimate) for estimate in judgement.estimates),
         num_judged=judgement.num_judged,
+        pairing=paired,
         reason=reasons["en"],
         reasons=reasons,
     )

@@ -24,26 +24,26 @@ def judge_monotone(results: Results, claim: MonotoneClaim, level: float) -> Judg
     each step gets 1 - (1 - level) / K (Bonferroni). Shown are the intervals that decided; of an undecided claim
     the wider ones, of which none lies wholly beyond the bound.
     """
-    places = _places(results, claim)
+    along = places(results, claim)
     steps = [
-        (after, before) if claim.direction == "increasing" else (before, after) for before, after in pairwise(places)
+        (after, before) if claim.direction == "increasing" else (before, after) for before, after in pairwise(along)
     ]
-    counts = samples.census([sample for found in places for sample in found], claim.metric)
+    counts = samples.census([sample for found in along for sample in found], claim.metric)
     said = {each for pair in steps for each in divergence([pair], claim.metric, claim.expect)}
     tried, verdict = _try(steps, claim, level)
     if verdict != "supported":
         tried, verdict = _try(steps, claim, 1.0 - (1.0 - level) / max(len(steps), 1))
-    columns = [samples.mean_by_seed(found, claim.metric) for found in places]
+    columns = [samples.mean_by_seed(found, claim.metric) for found in along]
     return Judgement(
         verdict="undecided" if counts.silent else verdict,
-        estimates=(*tried, *means(zip(places, columns, strict=True), claim.metric, claim.unit)),
+        estimates=(*tried, *means(zip(along, columns, strict=True), claim.metric, claim.unit)),
         num_judged=len(tried),
         census=counts,
         said=tuple(sorted(said)),
     )
 
 
-def _places(results: Results, claim: MonotoneClaim) -> list[Side]:
+def places(results: Results, claim: MonotoneClaim) -> list[Side]:
     """The cells at each value of the axis, ascending."""
     found: dict[float, list[samples.Sample]] = {}
     for sample in samples.samples(results, claim.part, claim.select):
