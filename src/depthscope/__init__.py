@@ -4,7 +4,8 @@
 >>> [study.name for study in depthscope.studies()]
 ['cifar10', 'spiral']
 
-The verbs of the command line are functions here: `run`, `plan`, `costs`, `status`, `make_report`, `studies`.
+The verbs of the command line are functions here: `run`, `plan`, `costs`, `status`, `make_report`, `studies`, `tune`,
+`study_schema`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,22 @@ if TYPE_CHECKING:
     from depthscope.api import run as run
     from depthscope.api import status as status
     from depthscope.api import studies as studies
+    from depthscope.api import study_schema as study_schema
+    from depthscope.api import tune as tune
 
-__all__ = ["Report", "Watcher", "costs", "make_report", "plan", "results", "run", "status", "studies"]
+__all__ = [
+    "Report",
+    "Watcher",
+    "costs",
+    "make_report",
+    "plan",
+    "results",
+    "run",
+    "status",
+    "studies",
+    "study_schema",
+    "tune",
+]
 
 
 def __getattr__(name: str) -> Any:

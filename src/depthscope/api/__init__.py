@@ -14,6 +14,8 @@ from depthscope.api.study import Status as Status
 from depthscope.api.study import Watcher as Watcher
 from depthscope.api.study import run as run
 from depthscope.api.study import status as status
+from depthscope.api.tuning import TuneResult as TuneResult
+from depthscope.api.tuning import tune as tune
 from depthscope.record.events import DoneElsewhere as DoneElsewhere
 from depthscope.record.events import Ended as Ended
 from depthscope.record.events import News as News
@@ -22,3 +24,4 @@ from depthscope.record.events import Resumed as Resumed
 from depthscope.record.events import Retried as Retried
 from depthscope.record.events import Started as Started
 from depthscope.study.expand import Plan as Plan
+from depthscope.study.schema import study_schema as study_schema

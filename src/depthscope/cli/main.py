@@ -5,6 +5,7 @@ Heavy modules are imported inside the commands, so that `--help` loads neither t
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -30,7 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
 
 
@@ -45,6 +46,9 @@ Study = Annotated[str, typer.Argument(metavar="STUDY", help="A bundled study's n
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")]
 Size = Annotated[str | None, typer.Option(help="smoke, quick or full; quick where the study has sizes.")]
 Seeds = Annotated[str | None, typer.Option(help="A number of seeds (10), or the seeds themselves (0,3,7).")]
+Data = Annotated[Path | None, typer.Option(help="Folder that holds the real data (or set DEPTHSCOPE_DATA).")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Workers = Annotated[int | None, typer.Option(help="Processes; as many as cores on a CPU by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Figures = Annotated[bool, typer.Option("--figures", help="Also write each figure as SVG and PNG.")]
 Language = Annotated[Lang, typer.Option(help="Language of the page.")]
@@ -58,9 +62,9 @@ def run(
     ] = None,
     size: Size = None,
     seeds: Seeds = None,
-    data: Annotated[Path | None, typer.Option(help="Folder that holds the real data (or set DEPTHSCOPE_DATA).")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    workers: Annotated[int | None, typer.Option(help="Processes; as many as cores on a CPU by default.")] = None,
+    data: Data = None,
+    device: Device = "auto",
+    workers: Workers = None,
     lang: Language = Lang.en,
     figures: Figures = False,
     as_json: Json = False,
@@ -95,6 +99,53 @@ def plan(study: Study, size: Size = None, seeds: Seeds = None, as_json: Json = F
 
     planned = api.plan(study, size=size, seeds=_seeds(seeds))
     tables.plan(planned, api.costs(planned), as_json=as_json)
+
+
+@app.command()
+def tune(
+    study: Study,
+    size: Size = None,
+    grid: Annotated[str | None, typer.Option(help="Values to try, such as 0.01,0.03,0.1.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Selection seeds: how many, or which (101,102).")] = None,
+    validation: Annotated[int | None, typer.Option(help="Examples held out of each training set.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the runs; results/STUDY-tuning by default.")] = None,
+    write: Annotated[Path | None, typer.Option(help="The study file to write; STUDY-tuned.toml by default.")] = None,
+    data: Data = None,
+    device: Device = "auto",
+    workers: Workers = None,
+    lang: Language = Lang.en,
+    as_json: Json = False,
+) -> None:
+    """Choose the lr of each arm on seeds and examples of their own, and write the study that uses it."""
+    from depthscope import api
+    from depthscope.cli import progress, tuning
+
+    with progress.progress(quiet=as_json) as watcher:
+        result = api.tune(
+            study,
+            size=size,
+            grid=tuning.numbers(grid),
+            seeds=_seeds(seeds),
+            validation=validation,
+            out=out,
+            write=write,
+            data=data,
+            device=device,
+            workers=workers,
+            lang=lang.value,
+            watcher=watcher,
+        )
+    tuning.result(result, as_json=as_json)
+    if any(row.record is not None and row.record.outcome.status == "failed" for row in result.selection.results.rows):
+        raise typer.Exit(RUNS_FAILED)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a study file, for editors."""
+    from depthscope import api
+
+    typer.echo(json.dumps(api.study_schema(), indent=2, ensure_ascii=False))
 
 
 @app.command()
@@ -162,6 +213,11 @@ def main() -> None:
     """Entry point. Exit codes: 0 done; 1 runs failed; 2 bad input, told in one line on stderr; 130 interrupted."""
     if sys.stdout is None:  # closed by the caller (`>&-`): there is still a study to do
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    # User code by name is found beside the study, as `python -m` would find it. Last: a file of the user's that is
+    # called like a module of the standard library must not take its place.
+    with contextlib.suppress(OSError):  # a folder that was removed under the shell
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):
@@ -187,7 +243,8 @@ def main() -> None:
         # Typer's own errors (an unknown option, a missing argument) carry an exit code and a message.
         if getattr(error, "exit_code", None) is None or not hasattr(error, "format_message"):
             raise
-        print(f"depthscope: {error.format_message()} See `depthscope --help`.", file=sys.stderr)
+        if message := error.format_message():  # none where no command was given: the help has been shown
+            print(f"depthscope: {message} See `depthscope --help`.", file=sys.stderr)
         sys.exit(2)
     if code == INTERRUPTED:
         print("\nInterrupted. What is finished is kept; the same command continues.", file=sys.stderr)

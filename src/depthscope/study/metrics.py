@@ -42,11 +42,11 @@ def is_metric(name: str) -> bool:
 
 
 def worse_side(metric: str) -> Literal["up", "down"] | None:
-    """Which way a figure gets worse; None where neither side is.
+    """Which way a figure gets worse; None where neither side is, or where it is a user's own.
 
     >>> worse_side("train_loss"), worse_side("test_accuracy"), worse_side("dh_factor_first")
     ('up', 'down', None)
     """
-    if "loss" in metric:
-        return "up"
-    return "down" if "accuracy" in metric else None
+    if metric not in SUMMARY:
+        return None
+    return "up" if "loss" in metric else "down" if "accuracy" in metric else None

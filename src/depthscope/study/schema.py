@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from depthscope.study.catalog import CATALOG, USER_KINDS, Kind
 from depthscope.study.check import RUN_FIELDS
 from depthscope.study.claims import KINDS, NoDegradationClaim, Select
-from depthscope.study.metrics import SUMMARY, worse_side
+from depthscope.study.metrics import PROBE, SUMMARY, worse_side
 from depthscope.study.resources import ResourceTable
 from depthscope.study.run import OPTION_FIELDS, RunSpec
 from depthscope.study.study import Arm, Part, StudySpec
@@ -52,7 +52,8 @@ def study_schema() -> Schema:
     defs["Arm"]["properties"]["set"] = _refers(defs["Arm"]["properties"]["set"], "Run")
     part["properties"]["axes"] = _refers(part["properties"]["axes"], "Axes")
     part["properties"]["exclude"]["items"] = {"$ref": "#/$defs/Rule"}
-    defs["Metric"] = {"anyOf": _consts(SUMMARY)}
+    own = {"type": "string", "pattern": rf"^{PROBE}[^\W\d]\w*\..+", "description": "of your probe: function.name"}
+    defs["Metric"] = {"anyOf": [*_consts(SUMMARY), own]}
     defs["LossOrAccuracy"] = {"anyOf": _consts({key: text for key, text in SUMMARY.items() if worse_side(key)})}
     for model in KINDS.values():
         name = "LossOrAccuracy" if model is NoDegradationClaim else "Metric"
