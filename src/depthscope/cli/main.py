@@ -12,12 +12,25 @@ import os
 import signal
 import sys
 import threading
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from depthscope.cli.options import (
+    Data,
+    Device,
+    Figures,
+    Folder,
+    Json,
+    Lang,
+    Language,
+    Seeds,
+    Size,
+    Study,
+    Workers,
+    parsed_seeds,
+)
 from depthscope.core.errors import UserError
 
 INTERRUPTED = 130
@@ -33,25 +46,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-
-class Lang(StrEnum):
-    """Languages of the page."""
-
-    en = "en"
-    zh = "zh"
-
-
-Study = Annotated[str, typer.Argument(metavar="STUDY", help="A bundled study's name, or the path of a TOML file.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")]
-Size = Annotated[str | None, typer.Option(help="smoke, quick or full; quick where the study has sizes.")]
-Seeds = Annotated[str | None, typer.Option(help="A number of seeds (10), or the seeds themselves (0,3,7).")]
-Data = Annotated[Path | None, typer.Option(help="Folder that holds the real data (or set DEPTHSCOPE_DATA).")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-Workers = Annotated[int | None, typer.Option(help="Processes; as many as cores on a CPU by default.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
-Figures = Annotated[bool, typer.Option("--figures", help="Also write each figure as SVG and PNG.")]
-Language = Annotated[Lang, typer.Option(help="Language of the page.")]
 
 
 @app.command()
@@ -78,7 +72,7 @@ def run(
             study,
             out=out,
             size=size,
-            seeds=_seeds(seeds),
+            seeds=parsed_seeds(seeds),
             data=data,
             device=device,
             workers=workers,
@@ -97,7 +91,7 @@ def plan(study: Study, size: Size = None, seeds: Seeds = None, as_json: Json = F
     from depthscope import api
     from depthscope.cli import tables
 
-    planned = api.plan(study, size=size, seeds=_seeds(seeds))
+    planned = api.plan(study, size=size, seeds=parsed_seeds(seeds))
     tables.plan(planned, api.costs(planned), as_json=as_json)
 
 
@@ -125,7 +119,7 @@ def tune(
             study,
             size=size,
             grid=tuning.numbers(grid),
-            seeds=_seeds(seeds),
+            seeds=parsed_seeds(seeds),
             validation=validation,
             out=out,
             write=write,
@@ -190,18 +184,6 @@ def _options(
     ] = False,
 ) -> None:
     del version
-
-
-def _seeds(text: str | None) -> int | list[int] | None:
-    if text is None:
-        return None
-    try:
-        numbers = [int(part) for part in text.removesuffix(",").split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):
-        raise UserError(f"--seeds: wanted a number of seeds such as 10, or seeds such as 0,3,7; got {text!r}.")
-    return numbers if "," in text else numbers[0]
 
 
 def _terminated(*_: object) -> None:

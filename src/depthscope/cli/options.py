@@ -1,0 +1,57 @@
+"""The arguments and options of the verbs, each defined once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from depthscope.core.errors import UserError
+
+_WHERE, _SHOWN = "Where and how it is done", "What is shown"
+
+
+class Lang(StrEnum):
+    """Languages of the page."""
+
+    en = "en"
+    zh = "zh"
+
+
+Study = Annotated[str, typer.Argument(metavar="STUDY", help="A bundled study's name, or the path of a TOML file.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")]
+Size = Annotated[str | None, typer.Option(help="smoke, quick or full; quick where the study has sizes.")]
+Seeds = Annotated[str | None, typer.Option(help="A number of seeds (10), or the seeds themselves (0,3,7).")]
+Data = Annotated[Path | None, typer.Option(help="Folder that holds the real data (or set DEPTHSCOPE_DATA).")]
+
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.", rich_help_panel=_WHERE)]
+Workers = Annotated[
+    int | None, typer.Option(help="Processes; as many as cores on a CPU by default.", rich_help_panel=_WHERE)
+]
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON for programs instead of text for people.", rich_help_panel=_SHOWN)
+]
+Figures = Annotated[
+    bool, typer.Option("--figures", help="Also write each figure as SVG and PNG.", rich_help_panel=_SHOWN)
+]
+Language = Annotated[Lang, typer.Option(help="Language of the page.", rich_help_panel=_SHOWN)]
+
+
+def parsed_seeds(text: str | None) -> int | list[int] | None:
+    """What `--seeds` means.
+
+    Raises:
+        UserError: neither a number of seeds nor a list of them.
+    """
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.removesuffix(",").split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):
+        raise UserError(f"--seeds: wanted a number of seeds such as 10, or seeds such as 0,3,7; got {text!r}.")
+    return numbers if "," in text else numbers[0]
