@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from depthscope.core.errors import MissingDependencyError, UserError
-from depthscope.record.event_file import EventFile, readable_name
+from depthscope.record.event_file import EventFile, export_missing, readable_name
 from depthscope.record.events import Ended, Progress, Rows, Started
 from depthscope.record.folder import run_folder, write_study
 from depthscope.record.schema import Digests, Outcome, RunRecord
@@ -178,25 +178,21 @@ def test_values_that_are_not_finite_are_kept_and_missing_ones_left_out(tmp_path:
     assert others == [(3, -np.inf), (4, np.inf)]
 
 
-def test_event_files_hold_the_tables_of_the_record(
+def test_recorded_runs_without_event_files_get_them_from_their_tables_once(
     tmp_path: Path, spec: RunSpec, write: Callable[..., RunRecord]
 ) -> None:
     pytest.importorskip("tensorboard")
-    from depthscope.record.reader import read_table
-
     write()
-    tables: Mapping[str, Any] = {
-        name: found.to_pydict()
-        for name in ("metrics", "layers")
-        if (found := read_table(tmp_path, spec.run_id, name)) is not None
-    }
-    sink = EventFile(tmp_path, spec, tables)
-    sink.saved(10)
-    assert scalars(tmp_path / "tensorboard" / spec.run_id) == {
+    export_missing(tmp_path, [spec])
+    at = tmp_path / "tensorboard" / spec.run_id
+    assert scalars(at) == {
         "train/loss": [(0, float(np.float32(1.1))), (10, 0.5)],
         "h_norm/000.stem": [(0, 2.0)],
         "h_norm/001.head": [(0, 3.0)],
     }
+    files = sorted(at.iterdir())
+    export_missing(tmp_path, [spec])
+    assert sorted(at.iterdir()) == files
 
 
 def test_every_run_of_a_study_has_a_readable_name_of_its_own(tmp_path: Path) -> None:

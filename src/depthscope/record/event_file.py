@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,14 @@ import numpy as np
 from depthscope.core.errors import UserError
 from depthscope.record.events import Event, Rows
 from depthscope.record.folder import STUDY_FILE, read_study
+from depthscope.record.reader import read_table
 from depthscope.record.schema import Columns
 from depthscope.study.expand import expand
 from depthscope.study.run import RunSpec
 
 FOLDER = "tensorboard"
+
+_PATTERN = "events.out.tfevents.*"
 
 
 class EventFile:
@@ -66,7 +69,7 @@ class EventFile:
         self._now = max(self._now, self._clock())  # TensorBoard sorts by it: a clock set back must not mix the steps
         if self._path is None:
             self._at.mkdir(parents=True, exist_ok=True)
-            for earlier in self._at.glob("events.out.tfevents.*"):
+            for earlier in self._at.glob(_PATTERN):
                 earlier.unlink(missing_ok=True)
             self._path = self._at / f"events.out.tfevents.{int(self._now):010d}.{secrets.token_hex(4)}"
             with self._path.open("xb") as file:
@@ -81,6 +84,21 @@ class EventFile:
             for step, values in by_step.items():
                 entry = Entry(wall_time=self._now, step=step, summary=Summary(value=values))
                 writer.write(entry.SerializeToString())
+
+
+def export_missing(folder: Path, specs: Iterable[RunSpec]) -> None:
+    """Event files of recorded runs that have none: they were done without, or by a driver that kept none.
+
+    Raises:
+        OSError: the folder cannot be written.
+        UserError: a table cannot be read.
+    """
+    for spec in specs:
+        if next((folder / FOLDER / readable_name(folder, spec)).glob(_PATTERN), None) is not None:
+            continue
+        tables = {name: read_table(folder, spec.run_id, name) for name in ("metrics", "layers")}
+        sink = EventFile(folder, spec, {name: table.to_pydict() for name, table in tables.items() if table is not None})
+        sink.saved(0)
 
 
 def _scalars(table: str, columns: Columns) -> Iterator[tuple[int, str, float]]:
