@@ -10,6 +10,7 @@ import pytest
 from depthscope.core.errors import UserError
 from depthscope.study.run import RunSpec
 from depthscope.train import build
+from depthscope.train.check import check_runs
 
 VALUES: dict[str, Any] = {
     "backend": "torch",
@@ -71,4 +72,4 @@ def test_images_are_loaded_once_for_all_seeds_and_the_spiral_once_for_each() -> 
 def test_code_that_is_not_there_is_told_before_anything_runs() -> None:
     spec = RunSpec.model_validate({**VALUES, "family": "no_such_package.models:net"})
     with pytest.raises(UserError, match="no module 'no_such_package'"):
-        build.check_runs([spec], None, lambda done, total: None)
+        check_runs([spec])

@@ -16,7 +16,8 @@ from depthscope.record.folder import check_folder, default_folder, read_study, r
 from depthscope.record.reader import Damage
 from depthscope.study.expand import Plan, expand
 from depthscope.study.study import StudySpec
-from depthscope.train.build import Context, check_precision, check_runs, choose_device
+from depthscope.train.build import Context, check_precision, choose_device
+from depthscope.train.check import check_runs
 
 if TYPE_CHECKING:
     from depthscope.api.reports import Report
@@ -122,7 +123,8 @@ def run(
     if warning:
         watcher.on_note(warning)
     if left:
-        check_runs([task.specs[0] for task in left], root, watcher.on_download)
+        first = [task.specs[0] for task in left]
+        check_runs(first, root, watcher.on_download, among=planned.runs.values(), claims=planned.study.claims)
     else:
         watcher.on_note(f"All {len(planned.runs)} runs are done already; they are judged and shown again.")
     write_study(folder, planned.study)

@@ -29,9 +29,7 @@ class Feed:
     def __init__(self, data: Dataset, spec: RunSpec, device: str, dtype: torch.dtype) -> None:
         self._spec = spec
         self._device = device
-        shape = (1, -1) + (1,) * (data.train.x.ndim - 2)
-        self._mean = torch.from_numpy(data.mean.astype(np.float32)).reshape(shape)
-        self._std = torch.from_numpy(np.where(data.std > 0, data.std, 1).astype(np.float32)).reshape(shape)
+        self._data = data
         self._dtype = dtype
         self.num_examples = len(data.train)
         self.batch_size = min(spec.batch_size or self.num_examples, self.num_examples)
@@ -43,9 +41,8 @@ class Feed:
         self._padded = torch.nn.functional.pad(self.train[0], (pad,) * 4) if spec.augment == "crop_flip" else None
 
     def _tensors(self, split: Split) -> tuple[Tensor, Tensor]:
-        x = torch.from_numpy(np.ascontiguousarray(split.x))
-        scaled = (x.to(torch.float32) - self._mean) / self._std
-        return scaled.to(self._device, self._dtype), torch.from_numpy(np.array(split.y)).to(self._device)
+        x, y = normalised(self._data, split)
+        return x.to(self._device, self._dtype), y.to(self._device)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -71,6 +68,15 @@ class Feed:
             else:
                 dy_B, dx_B, flip_B = (each[batch] for each in draws)
                 yield crop_flip(self._padded, batch, dy_B, dx_B, flip_B, x.shape[-2], x.shape[-1]), y[batch]
+
+
+def normalised(data: Dataset, split: Split, num: int | None = None) -> tuple[Tensor, Tensor]:
+    """(x, y) of the first `num` examples of a split (None: all), x in float32 and normalised by the training split."""
+    shape = (1, -1) + (1,) * (data.train.x.ndim - 2)
+    mean = torch.from_numpy(data.mean.astype(np.float32)).reshape(shape)
+    std = torch.from_numpy(np.where(data.std > 0, data.std, 1).astype(np.float32)).reshape(shape)
+    x = torch.from_numpy(np.ascontiguousarray(split.x[:num]))
+    return (x.to(torch.float32) - mean) / std, torch.from_numpy(np.array(split.y[:num]))
 
 
 def crop_flip(

@@ -9,6 +9,9 @@ from depthscope.core.profile import Profile
 from depthscope.record.events import Rows
 from depthscope.record.schema import LayerFacts, Outcome
 
+PROBE_BATCH = 128
+"""Examples of the probe's batch: the first of the training set, clean, the same for every arm, seed and step."""
+
 
 def divergence_bound(num_classes: int) -> float:
     """Loss, in nats, above which a run has diverged: 1000 times ln(K), what a guess at chance costs.

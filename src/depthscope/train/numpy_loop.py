@@ -22,8 +22,10 @@ from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import diverged, divergence_bound, keep_factors, layer_rows, metric_rows
+from depthscope.train.probing import keep_last, own_probes, probe_stack
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import check_made_of, made_of, named, new_state, part, summary_of
+from depthscope.train.usercode import code_digests
 
 Array = NDArray[Any]
 
@@ -79,7 +81,8 @@ class _Group:
         self.init = [
             {name: array_digest(value[row]) for name, value in self.params.items()} for row in range(len(specs))
         ]
-        self.made_of = [made_of(init, data.digest) for init, data in zip(self.init, self.data, strict=True)]
+        self.code, self.own_probes = code_digests(self.spec), own_probes(self.spec)
+        self.made_of = [made_of(init, data.digest, self.code) for init, data in zip(self.init, self.data, strict=True)]
         self.summary: list[dict[str, float]] = [{} for _ in specs]
         self.memory: Memory | None = None
         if states:
@@ -108,7 +111,8 @@ class _Group:
     def events(self) -> Iterator[Event | SafePoint]:
         if self.memory is None:
             yield from self._begin()
-        wanted = profile_steps(self.num_steps, None) if "layers" in self.spec.measures else ()
+        measured = "layers" in self.spec.measures or self.own_probes
+        wanted = profile_steps(self.num_steps, None) if measured else ()
         rates = learning_rates(self.spec, self.num_steps)
         for report in self._fit(rates, wanted):
             with np.errstate(all="ignore"):  # what a diverging network overflows is data, and told as such
@@ -148,7 +152,7 @@ class _Group:
         )
         count = sum(int(np.prod(shape)) for shape in parameter_shapes(self.stack).values())
         for member, run_id in enumerate(self.ids):
-            digests = Digests(init=self.init[member], data=self.data[member].digest)
+            digests = Digests(init=self.init[member], data=self.data[member].digest, code=self.code)
             yield Started(run_id=run_id, layers=facts, parameters=count, digests=digests, num_steps=self.num_steps)
         if "gradcheck" in self.spec.measures:
             yield from self._gradcheck()
@@ -185,10 +189,16 @@ class _Group:
             since = (report.step - 1) // EVERY * EVERY if report.step else 0
             rows += [(at + 1, "schedule", "lr", rates[at]) for at in range(since, report.step)]
             yield metric_rows(self.ids[member], rows)
-        if "layers" in self.spec.measures and (profiled or leaving):
-            # One that stops early is measured where it stops: that is its last step.
-            kept = [row for row, member in enumerate(members) if profiled or member in leaving]
+        # One that stops early is measured where it stops: that is its last step.
+        kept = [row for row, member in enumerate(members) if profiled or member in leaving]
+        if "layers" in self.spec.measures and kept:
             yield from self._profiles(report, members, kept)
+        for row in kept if self.own_probes else ():
+            member, params = members[row], {name: value[row] for name, value in report.params.items()}
+            rows = probe_stack(self.own_probes, self.stack, params, self.x[member], self.y[member], report.step)
+            keep_last(self.summary[member], rows)
+            if rows:
+                yield metric_rows(self.ids[member], rows)
         if leaving:
             yield from self._leave(report, members, leaving)
         elif report.step % EVERY == 0:

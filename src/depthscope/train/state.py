@@ -19,9 +19,9 @@ from depthscope.record.events import State
 Tensors = Mapping[str, NDArray[Any]]
 
 
-def made_of(init: Mapping[str, str], data: str) -> str:
-    """One digest of what a run begins with: its initial tensors and its data set."""
-    return combined_digest({**init, "\0data": data})
+def made_of(init: Mapping[str, str], data: str, code: Mapping[str, str]) -> str:
+    """One digest of what a run is made of: its initial tensors, its data set, and the user's code that it calls."""
+    return combined_digest({**init, "\0data": data, **{f"\0{target}": each for target, each in code.items()}})
 
 
 def new_state(
@@ -48,8 +48,8 @@ def check_made_of(state: State, made_of: str) -> None:
     """
     if state.position.get("made_of") != made_of:
         raise UserError(
-            f"run {state.run_id} was stopped at step {state.step}, and its model, initialiser or data has been changed "
-            f"since. Delete the folder runs/{state.run_id} to do it anew."
+            f"run {state.run_id} was stopped at step {state.step}, and its model, initialiser, probe or data has been "
+            f"changed since. Delete the folder runs/{state.run_id} to do it anew."
         )
 
 

@@ -6,7 +6,6 @@ import contextlib
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,16 +14,17 @@ from torch import Tensor, nn
 from depthscope.core.depth import profile_steps
 from depthscope.core.profile import Profile
 from depthscope.data.batches import augmentation_digest, order_digest
-from depthscope.models.init import build
 from depthscope.probes.numbers import weights_digest
 from depthscope.probes.watch import Probe
 from depthscope.record.events import Ended, Event, Progress, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
+from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
-from depthscope.train.build import Context, load_data, resolve, target_of
+from depthscope.train.build import Context, load_data
 from depthscope.train.feed import Feed
 from depthscope.train.layout import lay_out
 from depthscope.train.measure import (
+    PROBE_BATCH,
     diverged,
     diverged_at,
     keep_factors,
@@ -32,12 +32,12 @@ from depthscope.train.measure import (
     layer_rows,
     metric_rows,
 )
+from depthscope.train.network import additions_of, draws_of_step, make_network, make_optimizer, points_of
+from depthscope.train.probing import keep_last, own_probes, probe_model
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import check_made_of, made_of, new_state, summary_of
 from depthscope.train.torch_state import restore, tensors_of
-
-PROBE_BATCH = 128
-"""Examples of the probe's batch: the first of the training set, clean, the same for every arm, seed and step."""
+from depthscope.train.usercode import code_digests
 
 _EVAL_BATCH = 512
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -55,12 +55,14 @@ def _exact(threads: int) -> Iterator[None]:
     """The same bits on every run of one device, and float32 that means float32; the caller's settings come back."""
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     before = (torch.get_num_threads(), cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32)
+    generator = torch.get_rng_state()  # which a model of the user's may draw from
     torch.set_num_threads(threads)
     cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32 = False, True, False, False
     try:
         yield
     finally:
         torch.set_num_threads(before[0])
+        torch.set_rng_state(generator)
         cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32 = before[1:]
 
 
@@ -90,43 +92,32 @@ class _Run:
         self.data = load_data(spec, context)
         dtype = _DTYPES[spec.precision]
         self.feed = Feed(self.data, spec, self.device, dtype)
-        family = resolve(target_of("family", spec.family, "torch"))
-        self.model, self.init = build(
-            lambda: family(
-                depth=spec.depth,
-                width=spec.width,
-                shortcut=spec.shortcut,
-                num_inputs=self.data.train.x.shape[1],
-                num_classes=self.data.num_classes,
-                **spec.model_options,
-            ),
-            seed=spec.seed,
-            device=self.device,
-            dtype=dtype,
-            init=spec.init,
-            gain=spec.gain,
-            zero_last_gamma=spec.zero_last_gamma,
-        )
-        if self.data.train.x.ndim == 4:
+        self.model, self.init = make_network(spec, self.data, device=self.device, dtype=dtype)
+        self.code = code_digests(spec)
+        # A model of the user's may call `view` on its images, which bears no other layout.
+        channels_last = self.data.train.x.ndim == 4 and not is_user_code(spec.family)
+        if channels_last:
             self.model = lay_out(self.model, self.device)
         self.loss = nn.CrossEntropyLoss()
         self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
-        self.optimizer = _optimizer(spec, self.model)
+        self.optimizer = make_optimizer(spec, self.model)
         self.summary: dict[str, float] = {}
         self.step, self.tally = 0, _Tally()
-        self.made_of = made_of(self.init, self.data.digest)
+        self.made_of = made_of(self.init, self.data.digest, self.code)
         self.resumed = state is not None
         if state:
             self._resume(state)
         self.probe = None
+        self.own_probes = own_probes(spec)
+        self.points = points_of(self.model, self.feed.train[0])
         if "layers" in spec.measures:
             # Kept for the whole run, so that the float64 copy is made once.
             self.probe = Probe(
                 self.model,
                 self.loss,
-                points=self.model.points(),
-                additions=self.model.additions(),
-                channels_last=self.data.train.x.ndim == 4,
+                points=self.points,
+                additions=additions_of(self.model),
+                channels_last=channels_last,
             )
 
     def _resume(self, state: State) -> None:
@@ -166,6 +157,7 @@ class _Run:
         yield Ended(run_id=self.id, outcome=outcome, summary=self.summary, final=final)
 
     def _begin(self) -> Iterator[Event]:
+        draws_of_step(self.spec, self.device, 0)
         first = self._profile(0)
         yield Started(
             run_id=self.id,
@@ -176,6 +168,7 @@ class _Run:
         )
         if first:
             yield layer_rows(self.id, first)
+        yield from self._own_rows(0)
 
     def _train(self) -> Generator[Event | SafePoint, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
@@ -192,10 +185,11 @@ class _Run:
                 tally.losses.append(loss)
                 tally.hits.append(correct)
                 tally.counts.append(len(y_B))
-                if self.probe and self.step in wanted:
+                if self.step in wanted:
                     profile = self._profile(self.step)
-                    assert profile is not None
-                    yield layer_rows(self.id, profile)
+                    if profile:
+                        yield layer_rows(self.id, profile)
+                    yield from self._own_rows(self.step)
                 if self.step == end:
                     break
                 if self.step % 20 == 0:
@@ -221,6 +215,7 @@ class _Run:
         return Progress(run_id=self.id, step=self.step, num_steps=self.num_steps, text=text, examples=examples)
 
     def _update(self, x_B: Tensor, y_B: Tensor, lr: float) -> tuple[Tensor, Tensor]:
+        draws_of_step(self.spec, self.device, self.step + 1)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.zero_grad(set_to_none=True)
@@ -239,6 +234,7 @@ class _Run:
 
         Weights that the last update made infinite show here first: then there is no accuracy to speak of.
         """
+        draws_of_step(self.spec, self.device, "evaluation")
         self.model.eval()
         splits = {"train": self.feed.train, "validation": self.feed.validation, "test": self.feed.test}
         rows = []
@@ -272,10 +268,19 @@ class _Run:
         keep_factors(self.summary, profile, step)
         return profile
 
+    def _own_rows(self, step: int) -> Iterator[Event]:
+        """What the user's probes measure of the model as it stands."""
+        if self.own_probes:
+            x, y = (each[:PROBE_BATCH] for each in self.feed.train)
+            rows = probe_model(self.own_probes, self.model, x, y, spec=self.spec, step=step)
+            keep_last(self.summary, rows)
+            if rows:
+                yield metric_rows(self.id, rows)
+
     def _points(self) -> tuple[LayerFacts, ...]:
         return tuple(
             LayerFacts(index=index, name=point.layer, kind=point.kind, weight=point.weight)
-            for index, point in enumerate(self.model.points())
+            for index, point in enumerate(self.points)
         )
 
     def _digests(self) -> Digests:
@@ -287,13 +292,5 @@ class _Run:
             data=self.data.digest,
             order=order_digest(spec.seed, epochs, num),
             augment=augmentation_digest(spec.seed, epochs, num, spec.padding) if augmented else None,
+            code=self.code,
         )
-
-
-def _optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
-    options: dict[str, Any] = dict(spec.optimizer_options)
-    if spec.optimizer == "adam":
-        options = {"betas": (options["beta1"], options["beta2"]), "eps": options["eps"]}
-    make = resolve(target_of("optimizer", spec.optimizer, "torch"))
-    made: torch.optim.Optimizer = make(model.parameters(), lr=spec.lr, **options)
-    return made

@@ -1,0 +1,255 @@
+"""See that code and data of a study's runs are at hand and fit together, before anything is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from depthscope.core.errors import UserError, unknown_name
+from depthscope.data.dataset import Dataset
+from depthscope.study.catalog import is_user_code
+from depthscope.study.metrics import PROBE
+from depthscope.study.run import RunSpec
+from depthscope.train.build import Context, load_data, resolve, target_of
+from depthscope.train.measure import PROBE_BATCH
+from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, ProbeError, own_probes, probe_model, probe_stack
+from depthscope.train.usercode import as_user_error, check_signature, takes, user_targets
+
+
+class Claims(Protocol):
+    """What is asked of a claim here."""
+
+    @property
+    def name(self) -> str:
+        """What the study calls it."""
+
+    @property
+    def metric(self) -> str:
+        """The figure that it judges."""
+
+
+def _nothing(done: int, total: int | None) -> None:
+    del done, total
+
+
+def check_runs(
+    specs: Iterable[RunSpec],
+    root: Path | None = None,
+    progress: Callable[[int, int | None], None] = _nothing,
+    *,
+    among: Iterable[RunSpec] = (),
+    claims: Iterable[Claims] = (),
+) -> None:
+    """See that these runs can be done.
+
+    Every name is resolved, CIFAR-10 is verified (and downloaded where it is missing), every other data set is
+    made once. Where code of the user's takes part, each network is built, fed two examples, and measured
+    by each probe of the user's.
+
+    Args:
+        specs: the runs, one of those that differ in their seed alone.
+        root: folder of the real data.
+        progress: hears of a download.
+        among: all runs of the study; a field that its family does not take must not vary among them.
+        claims: of the study; those about a probe must name what it measures.
+
+    Raises:
+        UserError: a name that leads nowhere; options out of range; files that are missing, cut short or altered;
+            user code that raises, gives something else than it should, or would be handed what it does not take.
+    """
+    runs = list(specs)
+    for spec in runs:
+        resolve(target_of("family", spec.family, spec.backend))
+        for target in user_targets(spec):
+            resolve(target)
+    for spec in runs:
+        _check_signatures(spec)
+    _check_taken([*runs, *among])
+    _check_cifar10([spec for spec in runs if spec.data == "cifar10"], root, progress)
+    others = {(spec.data, json.dumps(spec.data_options)): spec for spec in runs if spec.data != "cifar10"}
+    for spec in others.values():
+        with as_user_error(spec.data):
+            load_data(spec, Context(data_root=root))
+    measured: set[str] = set()
+    for spec in _distinct(runs):
+        measured |= _try(spec, load_data(spec, Context(data_root=root)))
+    _check_claims(claims, measured, among)
+
+
+def _check_signatures(spec: RunSpec) -> None:
+    if is_user_code(spec.family):
+        from depthscope.train.network import FAMILY_FIELDS
+
+        offered = (*FAMILY_FIELDS, "num_inputs", "num_classes", "input_shape")
+        check_signature(spec.family, offered, spec.model_options, "model_options")
+    if is_user_code(spec.data):
+        check_signature(spec.data, ("seed", "root"), spec.data_options, "data_options")
+    if is_user_code(spec.init):
+        from depthscope.train.network import INIT_ARGUMENTS
+
+        check_signature(spec.init, INIT_ARGUMENTS)
+        if spec.gain != 1 and not takes(spec.init, "gain"):
+            raise UserError(f"{spec.init}: takes no argument 'gain', so gain = {spec.gain:g} would change nothing.")
+    functions: dict[str, str] = {}
+    for target in own_probes(spec):
+        check_signature(target, TORCH_ARGUMENTS if spec.backend == "torch" else NUMPY_ARGUMENTS)
+        function = target.partition(":")[2]
+        if function in functions:
+            raise UserError(
+                f"measures: {functions[function]} and {target} would both be called {function!r}; rename one of them."
+            )
+        functions[function] = target
+
+
+def _check_taken(specs: list[RunSpec]) -> None:
+    """A field that a family does not take changes nothing: no arm or axis may vary it, or set it for show.
+
+    Raises:
+        UserError: one does.
+    """
+    for family in dict.fromkeys(spec.family for spec in specs if is_user_code(spec.family)):
+        from depthscope.train.network import FAMILY_FIELDS
+
+        for field in FAMILY_FIELDS:
+            if takes(family, field):
+                continue
+            values = sorted({getattr(spec, field) for spec in specs if spec.family == family})
+            if len(values) > 1:
+                shown = " and ".join(map(repr, values[:3]))
+                raise UserError(
+                    f"{field}: {family} takes no argument {field!r}, so {field} = {shown} would be the same network. "
+                    f"Take it, or vary an option of its own (model_options)."
+                )
+            if values[0] != RunSpec.model_fields[field].default and not RunSpec.model_fields[field].is_required():
+                raise UserError(
+                    f"{field}: {family} takes no argument {field!r}, so {field} = {values[0]!r} would change nothing. "
+                    "Leave it away."
+                )
+
+
+def _check_cifar10(specs: list[RunSpec], root: Path | None, progress: Callable[[int, int | None], None]) -> None:
+    if not specs:
+        return
+    from depthscope.data import cifar10
+
+    check: Callable[..., None] = cifar10.check_options
+    for spec in specs:
+        check(**spec.data_options)
+    counts: dict[str, Any] = {
+        name: max(int(str(spec.data_options[name])) for spec in specs) for name in ("num_train", "num_test")
+    }
+    cifar10.prepare(root, progress=progress, **counts)
+
+
+_NETWORK = (
+    "backend",
+    "family",
+    "depth",
+    "width",
+    "shortcut",
+    "norm",
+    "activation",
+    "model_options",
+    "init",
+    "gain",
+    "stem_gain",
+    "zero_last_gamma",
+    "data",
+    "data_options",
+    "augment",
+    "measures",
+)
+"""Fields that decide what a run is built from: runs that share them need be tried once."""
+
+
+def _distinct(specs: Iterable[RunSpec]) -> Iterator[RunSpec]:
+    """Runs with code of the user's in them, one of each network and data set."""
+    seen: set[str] = set()
+    for spec in specs:
+        key = json.dumps(spec.model_dump(mode="json", include=set(_NETWORK)), sort_keys=True)
+        if user_targets(spec) and key not in seen:
+            seen.add(key)
+            yield spec
+
+
+def _try(spec: RunSpec, data: Dataset) -> set[str]:
+    """Build a run's network, feed it, measure it. Returns the quantities that its probes gave."""
+    shape = data.train.x.shape[1:]
+    wanted = {"mlp": 1, "cifar_resnet": 3}.get(spec.family)
+    if wanted is not None and len(shape) != wanted:
+        what = "vectors [N, features]" if wanted == 1 else "images [N, channels, height, width]"
+        raise UserError(f"{spec.data}: one example has shape {list(shape)}; {spec.family!r} wants {what}.")
+    if spec.augment == "crop_flip" and len(shape) != 3:
+        raise UserError(f"{spec.data}: one example has shape {list(shape)}; augment 'crop_flip' wants images.")
+    return _try_torch(spec, data) if spec.backend == "torch" else _try_numpy(spec, data)
+
+
+def _try_torch(spec: RunSpec, data: Dataset) -> set[str]:
+    import torch
+
+    from depthscope.models.construct import seeded
+    from depthscope.train.feed import normalised
+    from depthscope.train.network import check_output, check_trainable, make_network, points_of
+
+    x, y = normalised(data, data.train, PROBE_BATCH if own_probes(spec) else 2)
+    with as_user_error(spec.init if is_user_code(spec.init) and not is_user_code(spec.family) else spec.family):
+        model, _ = make_network(spec, data)
+    with as_user_error(spec.family), seeded(0):
+        model.eval()  # in training mode a batch norm would refuse what it need not be fed
+        with torch.enable_grad():
+            output = model(x[:2])
+        check_output(spec.family, output, len(x[:2]), data.num_classes)
+        check_trainable(spec.family, output, dict(model.named_parameters()))
+        if "layers" in spec.measures:
+            points_of(model, x)
+    rows = []
+    for target in own_probes(spec):
+        try:
+            with as_user_error(target):
+                rows += probe_model((target,), model, x, y, spec=spec, step=0)
+        except ProbeError as error:
+            raise UserError(str(error)) from error
+    return {quantity for _, _, quantity, _ in rows}
+
+
+def _try_numpy(spec: RunSpec, data: Dataset) -> set[str]:
+    import numpy as np
+
+    from depthscope.lab.stacks import init_params
+    from depthscope.train.numpy_loop import stack_of
+
+    if not own_probes(spec):
+        return set()
+    stack = stack_of(spec, num_inputs=data.train.x.shape[1], num_classes=data.num_classes)
+    draw: Any = spec.init
+    params = init_params(
+        stack, [spec.seed], init=draw, gain=spec.gain, stem_gain=spec.stem_gain, dtype=np.dtype(spec.precision)
+    )
+    one = {name: value[0] for name, value in params.items()}
+    rows = []
+    for target in own_probes(spec):
+        try:
+            with as_user_error(target):
+                rows += probe_stack((target,), stack, one, data.train.x, data.train.y, 0)
+        except ProbeError as error:
+            raise UserError(str(error)) from error
+    return {quantity for _, _, quantity, _ in rows}
+
+
+def _check_claims(claims: Iterable[Claims], measured: set[str], among: Iterable[RunSpec]) -> None:
+    functions = {target.partition(":")[2] for spec in among for target in own_probes(spec)}
+    known = {quantity.partition(".")[0] for quantity in measured}
+    for claim in claims:
+        quantity = claim.metric.removeprefix(PROBE)
+        function = quantity.partition(".")[0]
+        if not claim.metric.startswith(PROBE) or quantity in measured:
+            continue
+        if function not in functions:
+            raise UserError(
+                f"claim {claim.name!r}: no run is measured by a probe called {function!r}. Put "
+                f"'package.module:{function}' into `measures`."
+            )
+        if function in known:  # of a probe whose runs are all done, nothing is known here
+            raise UserError(f"claim {claim.name!r}: {unknown_name('quantity', quantity, measured)}")

@@ -1,0 +1,171 @@
+"""The torch network of a run, from the catalogue or of the user's own, and where it is measured.
+
+Shape letters: B batch, K classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from depthscope.core.errors import UserError
+from depthscope.core.profile import Addition, Point
+from depthscope.core.streams import stream
+from depthscope.data.dataset import Dataset
+from depthscope.models.init import build
+from depthscope.probes.guard import set_generator
+from depthscope.probes.points import find_points
+from depthscope.study.catalog import is_user_code
+from depthscope.study.run import RunSpec
+from depthscope.train.build import target_of
+from depthscope.train.usercode import call, resolve
+
+FAMILY_FIELDS = ("depth", "width", "shortcut", "norm", "activation")
+"""Fields of a run that a family of the user's may take, beside `num_inputs`, `num_classes` and `input_shape`."""
+
+
+def family_arguments(spec: RunSpec, data: Dataset) -> dict[str, Any]:
+    """All that a family of the user's is offered; it is passed what its signature names."""
+    shape = data.train.x.shape[1:]
+    return {
+        **{field: getattr(spec, field) for field in FAMILY_FIELDS},
+        "num_inputs": shape[0],
+        "num_classes": data.num_classes,
+        "input_shape": tuple(shape),
+    }
+
+
+def make_network(
+    spec: RunSpec, data: Dataset, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> tuple[Any, dict[str, str]]:
+    """The initialised model of a run, in train mode, and the digests of its tensors.
+
+    Raises:
+        UserError: the family gives no module; a tensor that no rule fills; see `models.init.fill`.
+    """
+    own = is_user_code(spec.family)
+    return build(
+        partial(_own_family if own else _known_family, spec, data),
+        seed=spec.seed,
+        device=device,
+        dtype=dtype,
+        init=_own_init(spec) if is_user_code(spec.init) else spec.init,
+        gain=spec.gain,
+        zero_last_gamma=spec.zero_last_gamma,
+        constants=own,
+    )
+
+
+def _known_family(spec: RunSpec, data: Dataset) -> nn.Module:
+    found: nn.Module = resolve(target_of("family", spec.family, "torch"))(
+        depth=spec.depth,
+        width=spec.width,
+        shortcut=spec.shortcut,
+        num_inputs=data.train.x.shape[1],
+        num_classes=data.num_classes,
+        **spec.model_options,
+    )
+    return found
+
+
+def _own_family(spec: RunSpec, data: Dataset) -> nn.Module:
+    found = call(spec.family, family_arguments(spec, data), spec.model_options)
+    if not isinstance(found, nn.Module):
+        raise UserError(f"{spec.family}: returned {type(found).__name__}; wanted a torch.nn.Module.")
+    return found
+
+
+INIT_ARGUMENTS = ("name", "shape", "module", "rng", "gain")
+"""What an initialiser of the user's is offered."""
+
+
+def _own_init(spec: RunSpec) -> Any:
+    def draw(name: str, module: nn.Module, own_name: str, rng: np.random.Generator) -> NDArray[Any] | None:
+        shape = tuple(getattr(module, own_name).shape)
+        offered = {"name": name, "shape": shape, "module": module, "rng": rng, "gain": spec.gain}
+        found = call(spec.init, offered)
+        if found is None:
+            return None
+        values = np.asarray(found)
+        if values.shape != shape or values.dtype.kind not in "fiu":
+            raise UserError(
+                f"{spec.init}: gave {values.dtype} of shape {list(values.shape)} for {name}; wanted numbers of shape "
+                f"{list(shape)}, or None."
+            )
+        if not np.isfinite(values).all():
+            raise UserError(f"{spec.init}: gave values for {name} that are not finite.")
+        return values
+
+    return draw
+
+
+def draws_of_step(spec: RunSpec, device: torch.device | str, *name: str | int) -> None:
+    """Put torch's global generator where it stands at this point of a run, for models that draw (dropout).
+
+    The position in the run names the draws, so that measuring, resuming or another arm cannot shift them. The
+    families of the catalogue draw nothing, and are left alone.
+    """
+    if is_user_code(spec.family):
+        set_generator(device, int(stream(spec.seed, "model", *name).integers(2**63)))
+
+
+def make_optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser of a run, over all parameters of its model."""
+    options: dict[str, Any] = dict(spec.optimizer_options)
+    if spec.optimizer == "adam":
+        options = {"betas": (options["beta1"], options["beta2"]), "eps": options["eps"]}
+    make = resolve(target_of("optimizer", spec.optimizer, "torch"))
+    made: torch.optim.Optimizer = make(model.parameters(), lr=spec.lr, **options)
+    return made
+
+
+def points_of(model: nn.Module, x: Tensor) -> tuple[Point, ...]:
+    """Where the model is measured: what its `points()` says, else its layers in the order of a forward pass."""
+    points = getattr(model, "points", None)
+    return _listed(model, "points", Point) if callable(points) else find_points(model, x[:2])
+
+
+def additions_of(model: nn.Module) -> tuple[Addition, ...]:
+    """The residual additions that the model's `additions()` names; none where it has no such method."""
+    return _listed(model, "additions", Addition) if callable(getattr(model, "additions", None)) else ()
+
+
+def _listed(model: nn.Module, method: str, kind: type[Any]) -> tuple[Any, ...]:
+    found = getattr(model, method)()
+    if not isinstance(found, tuple | list) or not all(isinstance(each, kind) for each in found):
+        raise UserError(
+            f"{type(model).__name__}.{method}(): wanted a tuple of depthscope.core.profile.{kind.__name__}, "
+            f"got {type(found).__name__}."
+        )
+    return tuple(found)
+
+
+def check_output(target: str, output: object, num_examples: int, num_classes: int) -> None:
+    """See that a model gives logits [B, K].
+
+    Raises:
+        UserError: it gives something else.
+    """
+    wanted = f"wanted logits, a tensor [{num_examples}, {num_classes}] of floating point"
+    if not isinstance(output, Tensor):
+        raise UserError(f"{target}: the model gave {type(output).__name__}; {wanted}.")
+    if tuple(output.shape) != (num_examples, num_classes) or not output.is_floating_point():
+        raise UserError(f"{target}: the model gave {output.dtype} of shape {list(output.shape)}; {wanted}.")
+
+
+def check_trainable(target: str, output: Tensor, parameters: Mapping[str, Tensor]) -> None:
+    """See that training could change something.
+
+    Raises:
+        UserError: no parameter asks for a gradient, or none reaches the output.
+    """
+    if not any(each.requires_grad for each in parameters.values()):
+        raise UserError(f"{target}: no parameter of the model is trainable (requires_grad); there is nothing to train.")
+    if not output.requires_grad:
+        raise UserError(f"{target}: the model's output does not depend on its parameters; there is nothing to train.")

@@ -1,0 +1,174 @@
+"""Code by name: `"package.module:function"` into an object, called with what its signature names, and its digest."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from depthscope.core.errors import MissingDependencyError, UserError, nearest
+from depthscope.core.hashing import combined_digest
+from depthscope.study.catalog import is_user_code
+from depthscope.study.run import RunSpec
+
+TORCH_MISSING = (
+    "PyTorch is not installed, and this study needs it: pip install 'depthscope[torch]'. On Linux that takes a CUDA "
+    "build of several GB; the README gives the command for the small CPU build."
+)
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """The object behind `"package.module:name"`.
+
+    Raises:
+        UserError: the module cannot be imported, or has no such function.
+    """
+    name, _, function = target.partition(":")
+    module = _module(target, name)
+    found: Callable[..., Any] | None = getattr(module, function, None)
+    if callable(found):
+        return found
+    if found is not None:
+        raise UserError(f"{target}: {function!r} is a {type(found).__name__}, wanted a function or class.")
+    known = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
+    guess = nearest(function, known)
+    hint = f" Did you mean {guess!r}?" if guess else ""
+    where = Path(module.__file__).name if module.__file__ else "without a file"
+    raise UserError(f"{target}: module {name!r} ({where}) has no {function!r}.{hint}")
+
+
+def _module(target: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == "torch":
+            raise MissingDependencyError(TORCH_MISSING) from error
+        raise UserError(
+            f"{target}: no module {error.name!r} can be imported. Is its package installed here, or its folder "
+            "the one that the command is started in?"
+        ) from error
+    except (Exception, SystemExit) as error:  # whatever runs at import: a typing error, a script that exits
+        raise UserError(f"{target}: cannot be imported: {told(error)}") from error
+
+
+def told(error: BaseException) -> str:
+    """An exception in a line: its type, its words, and the file and line that raised it."""
+    if isinstance(error, SyntaxError):
+        where = f"{Path(error.filename).name if error.filename else '?'}, line {error.lineno}"
+        return f"{type(error).__name__}: {error.msg} ({where})"
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<")]
+    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "no line known"
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words} ({where})"
+
+
+@contextlib.contextmanager
+def as_user_error(target: str) -> Iterator[None]:
+    """Turn whatever user code raises into one clear line: for the checks before anything is written."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{target}: raised {told(error)}") from error
+
+
+def takes(target: str, name: str) -> bool:
+    """Whether the function has an argument of this name, or takes any."""
+    parameters = _parameters(target)
+    return name in parameters or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+
+
+def call(target: str, offered: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> Any:
+    """Call a function of the user's by keyword.
+
+    Args:
+        target: `"package.module:function"`.
+        offered: values by name; those that its signature names are passed.
+        options: values that the study gives; all are passed.
+
+    Raises:
+        UserError: see `check_signature`. What the function itself raises is passed on.
+    """
+    check_signature(target, offered, options or {})
+    chosen = {name: value for name, value in offered.items() if takes(target, name)}
+    return resolve(target)(**chosen, **(options or {}))
+
+
+def check_signature(target: str, offered: Iterable[str], options: Iterable[str] = (), options_field: str = "") -> None:
+    """See that a call by keyword with these names would fit.
+
+    Raises:
+        UserError: an option that is not taken, or is offered anyway; an argument that nothing fills.
+    """
+    offered, options = list(offered), list(options)
+    parameters = _parameters(target)
+    names = [each.name for each in parameters.values() if each.kind in _BY_KEYWORD]
+    known = f"It takes {', '.join(names) or 'nothing'}."
+    for option in options:
+        where = f"{options_field}.{option}" if options_field else option
+        if option in offered:
+            raise UserError(f"{target}: {where} is given by the run itself; call the option something else.")
+        if not takes(target, option):
+            guess = nearest(option, names)
+            hint = f" Did you mean {guess!r}?" if guess else ""
+            raise UserError(f"{target}: takes no argument {option!r} ({where}).{hint} {known}")
+    for name, parameter in parameters.items():
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise UserError(f"{target}: takes {name!r} by position only; it is called by keyword.")
+        wanting = parameter.default is inspect.Parameter.empty and parameter.kind in _BY_KEYWORD
+        if wanting and name not in offered and name not in options:
+            remedy = f"give it a default, or a value in {options_field}" if options_field else "give it a default"
+            raise UserError(
+                f"{target}: wants {name!r}, which nothing gives; {remedy}. On offer: {', '.join(sorted(offered))}."
+            )
+
+
+_BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _parameters(target: str) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(resolve(target)).parameters
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{target}: its signature cannot be read, and it is called by the names in it ({error}). Wrap it in a def."
+        ) from error
+
+
+def user_targets(spec: RunSpec) -> tuple[str, ...]:
+    """The user code that a run names, each once."""
+    names = (spec.family, spec.data, spec.init, *spec.measures)
+    return tuple(dict.fromkeys(name for name in names if is_user_code(name)))
+
+
+def code_digests(spec: RunSpec) -> dict[str, str]:
+    """Digest, by target, of the source that a run's user code was loaded from, where it has one.
+
+    The source of a function is the file of its module and, in a package, the `.py` files beside it: what it
+    imports from there can change its numbers too. The digest is taken once a process, when the code is loaded.
+    """
+    found = {target: _digest(target) for target in user_targets(spec)}
+    return {target: digest for target, digest in found.items() if digest is not None}
+
+
+@lru_cache(maxsize=256)
+def _digest(target: str) -> str | None:
+    function = inspect.unwrap(resolve(target))
+    files: set[Path] = set()
+    for name in {target.partition(":")[0], str(getattr(function, "__module__", ""))}:
+        module = importlib.import_module(name) if name else None
+        if module is None or not getattr(module, "__file__", None):
+            continue
+        file = Path(str(module.__file__))
+        # A module that stands alone may lie in any folder, together with files that are none of its own.
+        files |= set(file.parent.glob("*.py")) if module.__package__ else {file}
+    contents = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files) if file.is_file()}
+    return combined_digest(contents) if contents else None
