@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from depthscope.models.convnet import cifar_resnet  # noqa: E402
 from depthscope.train.layout import lay_out  # noqa: E402
 
 
-def is_channels_last(model: torch.nn.Module) -> bool:
+def is_channels_last(model: Any) -> bool:
     return all(
         parameter.is_contiguous(memory_format=torch.channels_last)
         for parameter in model.parameters()
