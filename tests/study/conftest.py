@@ -42,8 +42,13 @@ def torch_run() -> dict[str, Any]:
 
 
 @pytest.fixture
-def document(lab: dict[str, Any]) -> dict[str, Any]:
+def document() -> dict[str, Any]:
     """A study file as a document: two parts, two sizes, one claim of each kind."""
+    return study_document()
+
+
+def study_document() -> dict[str, Any]:
+    """What `document` gives."""
     plain = {"arm": "plain", "where": {"depth": "max"}}
     shallow = {"arm": "plain", "where": {"depth": "min"}}
     common = {"text": {"en": "a sentence"}, "part": "main", "metric": "train_loss"}
@@ -51,7 +56,7 @@ def document(lab: dict[str, Any]) -> dict[str, Any]:
         "name": "mine",
         "title": {"en": "Mine", "zh": "我的"},
         "seeds": 2,
-        "base": lab,
+        "base": LAB,
         "parts": {
             "main": {
                 "axes": {"depth": [4, 8]},
@@ -90,6 +95,8 @@ def document(lab: dict[str, Any]) -> dict[str, Any]:
                 "cell": {"arm": "plain"},
                 "tolerance": 0.1,
             },
+            {**common, "name": "five", "kind": "no_degradation", "a": plain, "b": shallow, "margin": 0.1},
+            {**common, "name": "six", "kind": "monotone", "arm": "plain", "direction": "increasing"},
         ],
         "sizes": {"small": {"base": {"steps": 5}}, "large": {"seeds": 4}},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -44,6 +45,19 @@ def put(document: Document, path: str, value: Any) -> None:
 
 
 MAIN = "parts/main"
+TUNING: Document = {"grid": [0.01, 0.1], "validation": 10}
+SCORES = [{"value": value, "mean": 0.5, "num_runs": 4} for value in (0.01, 0.1)]
+CHOICE: Document = {"part": "main", "arm": "plain", "value": 0.1, "scores": SCORES}
+TUNED: Document = {
+    "field": "lr",
+    "grid": [0.01, 0.1],
+    "metric": "validation_accuracy",
+    "seeds": [10_000],
+    "validation": 10,
+    "num_runs": 8,
+    "digest": "0123456789abcdef",
+    "choices": [CHOICE],
+}
 FAULTS: list[tuple[str, Any, str, str]] = [
     # where, what is put there (None: removed), the path that is told, what is said
     ("nmae", "x", "nmae", "unknown key 'nmae'. Did you mean 'name'?"),
@@ -131,6 +145,42 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("claims/1/second/1/arm", "skp", "claims.1.second.1.arm", "unknown arm 'skp'. Did you mean 'skip'?"),
     ("claims/2/cells", [], "claims.2.cells", "wanted at least one entry, got []."),
     ("claims/3/tolerance", 0, "claims.3.tolerance", "wanted more than 0, got 0."),
+    ("claims/4/margin", 0, "claims.4.margin", "wanted more than 0, got 0."),
+    ("claims/4/margn", 1, "claims.4.margn", "unknown key 'margn'. Did you mean 'margin'?"),
+    ("claims/4/metric", "dh_factor_first", "claims.4.metric", "neither side is worse; wanted a loss or an accuracy"),
+    ("claims/4/a/arm", "plian", "claims.4.a.arm", "unknown arm 'plian'. Did you mean 'plain'?"),
+    ("claims/5/axis", "dpeth", "claims.5.axis", "unknown axis of part 'main' 'dpeth'. Did you mean 'depth'?"),
+    ("claims/5/where", {"depth": 4}, "claims.5.where.depth", "is the axis that the claim goes along"),
+    ("claims/5/where", {"dept": 4}, "claims.5.where.dept", "unknown axis of part 'main' 'dept'."),
+    ("claims/5/arm", "plian", "claims.5.arm", "unknown arm 'plian'. Did you mean 'plain'?"),
+    ("claims/5/within", -1, "claims.5.within", "wanted 0 or more, got -1."),
+    ("claims/5/direction", "up", "claims.5.direction", "wanted 'increasing' or 'decreasing', got 'up'."),
+    (f"{MAIN}/exclude", [{"arm": "plain", "depth": 4}], "claims.5", "has one value of depth, 8; going one way needs"),
+    # resources
+    ("resources", 3, "resources", "wanted a table, got 3."),
+    ("resources/cpus", 0, "resources.cpus", "wanted more than 0, got 0."),
+    ("resources/gpu", 1, "resources.gpu", "unknown key 'gpu'. Did you mean 'gpus'?"),
+    ("resources/memory_gb", "8", "resources.memory_gb", "wanted a number, got '8'."),
+    (f"{MAIN}/resources", {"gpus": 1.5}, "parts.main.resources.gpus", "wanted a share of one GPU (such as 0.5)"),
+    (f"{MAIN}/resources", {"cpu": 1}, "parts.main.resources.cpu", "unknown key 'cpu'. Did you mean 'cpus'?"),
+    # tuning
+    ("tuning", {**TUNING, "grid": [0.1]}, "tuning.grid", "wanted at least 2 entries, got [0.1]."),
+    ("tuning", {**TUNING, "grid": [0.1, 0.1]}, "tuning.grid", "holds 0.1 twice."),
+    ("tuning", {**TUNING, "grid": [0.1, "x"]}, "tuning.grid.1", "wanted a number, got 'x'."),
+    ("tuning", {**TUNING, "grid": [0.1, -1]}, "tuning.grid", "wanted more than 0, got -1."),
+    ("tuning", {**TUNING, "field": "lrr"}, "tuning.field", "unknown number among the fields of a run 'lrr'. Did you"),
+    ("tuning", {**TUNING, "field": "shortcut"}, "tuning.field", "unknown number among the fields of a run 'shortcut'."),
+    ("tuning", {**TUNING, "feild": "lr"}, "tuning.feild", "unknown key 'feild'. Did you mean 'field'?"),
+    ("tuning", {**TUNING, "seeds": [0, 7]}, "tuning.seeds", "seed 0 is run by part 'main'; choose on seeds that"),
+    ("tuning", {**TUNING, "parts": ["mian"]}, "tuning.parts.0", "unknown part 'mian'. Did you mean 'main'?"),
+    ("tuning", {**TUNING, "metric": "test_accuracy"}, "tuning.metric", "wanted 'validation_accuracy' or"),
+    ("tuning", {"grid": [1, 2]}, "tuning.validation", "missing; it must be given."),
+    # tuned
+    ("tuned", TUNED, "parts.main.arms.0.set.lr", "is None, and [tuned] says that 0.1 was chosen."),
+    ("tuned", {**TUNED, "digest": "x"}, "tuned.digest", "wanted 16 small hexadecimal digits, got 'x'."),
+    ("tuned", {**TUNED, "choices": [{**CHOICE, "part": "mian"}]}, "tuned.choices.0.part", "unknown part 'mian'."),
+    ("tuned", {**TUNED, "choices": [{**CHOICE, "arm": "plian"}]}, "tuned.choices.0.arm", "unknown arm 'plian'."),
+    ("tuned", {**TUNED, "choices": [{**CHOICE, "aem": "x"}]}, "tuned.choices.0.aem", "Did you mean 'arm'?"),
     # sizes
     ("sizes", 3, "sizes", "wanted tables such as [sizes.quick]."),
     ("sizes/small", 3, "sizes", "wanted tables such as [sizes.quick]."),
@@ -157,6 +207,46 @@ def test_there_are_more_than_thirty_kinds() -> None:
 
 def test_the_document_itself_is_sound(document: Document) -> None:
     assert len(expand(parse(tomli_w.dumps(document), source="mine.toml")).runs) == 10
+
+
+def test_what_tuning_cannot_have(document: Document, told: Told) -> None:
+    document["tuning"] = dict(TUNING)
+    put(document, f"{MAIN}/axes/lr", [0.1, 0.2])
+    put(document, f"{MAIN}/arms/1/set/data_options.validation", 5)
+    put(document, f"{MAIN}/axes/data_options.without_test", [True, False])
+    assert [path for path, _ in told(document)] == ["parts.main.axes.data_options.without_test", "parts.main.axes.lr"]
+    del document["parts"]["main"]["axes"]["lr"], document["parts"]["main"]["axes"]["data_options.without_test"]
+    put(document, f"{MAIN}/arms/1/set/lr", 0.1)
+    [(path, says)] = told(document)
+    assert path == "parts.main.arms.1.set.lr"
+    assert says == (
+        "would be lost: [tuning] chooses lr for this arm. Leave it away, or choose in other parts with tuning.parts."
+    )
+    document["base"]["steps"] = 0
+    del document["sizes"], document["claims"]
+    assert told(document) == [("tuning", "no part of the study trains, so that there is nothing to choose.")]
+
+
+def test_what_a_tuned_study_may_no_longer_change(document: Document, told: Told) -> None:
+    document["tuned"] = json.loads(json.dumps(TUNED))
+    document["parts"]["main"]["arms"][0]["set"]["lr"] = 0.1
+    expand(parse(tomli_w.dumps(document), source="mine.toml"))
+    document["seeds"] = [0, 10_000]
+    assert told(document) == [("seeds", "seed 10000 was used to choose lr (tuned.seeds); run others.")]
+    document["parts"]["main"]["seeds"] = 2
+    document["parts"]["main"]["arms"][0]["set"]["lr"] = 0.02
+    [(path, says)] = told(document)
+    assert path == "parts.main.arms.0.set.lr"
+    assert "is 0.02, and [tuned] says that 0.1 was chosen" in says
+    document["parts"]["main"]["arms"][0]["set"]["lr"] = 0.3
+    document["tuned"]["choices"][0]["value"] = 0.3
+    assert told(document) == [("tuned.choices.0.value", "0.3 is no value that was tried.")]
+
+
+def test_one_way_along_an_axis_of_names_means_nothing(document: Document, told: Told) -> None:
+    put(document, f"{MAIN}/axes/activation", ["tanh", "relu"])
+    put(document, "claims/5/axis", "activation")
+    assert told(document) == [("claims.5.axis", "wanted an axis of numbers; activation holds ['tanh', 'relu'].")]
 
 
 def test_a_size_is_not_the_key_for_sizes(document: Document, told: Told) -> None:
@@ -196,6 +286,9 @@ def test_thirty_faults_at_once(document: Document, told: Told) -> None:
         ("claims/2/kind", "x", "claims.2"),
         ("claims/3/tolerance", -1, "claims.3.tolerance"),
         ("claims/3/sizes", ["tiny"], "claims.3.sizes"),
+        ("claims/4/margin", 0, "claims.4.margin"),
+        ("resources/cpu", 1, "resources.cpu"),
+        ("tuning/grid", [1], "tuning.grid tuning.validation"),
         ("sizes/large/seeds", 0, "sizes.large.seeds"),
     ]
     for where, value, _ in together:
@@ -243,7 +336,7 @@ def test_a_part_without_runs(document: Document, told: Told) -> None:
 
 
 def test_a_claim_is_looked_at_only_where_it_is_judged(document: Document) -> None:
-    document["claims"][0]["sizes"] = ["large"]
+    document["claims"][0]["sizes"] = document["claims"][5]["sizes"] = ["large"]
     document["sizes"]["small"]["parts"] = {"main": {"axes": {"depth": [2]}}}
     document["claims"][0]["a"]["where"]["depth"] = 8
     text = tomli_w.dumps(document)

@@ -94,9 +94,11 @@ def _words(fault: Any) -> str:
         case "less_than":
             wanted = f"less than {_number(about['lt'])}"
         case "too_short":
-            wanted = "at least one entry"
+            wanted = "at least one entry" if about["min_length"] == 1 else f"at least {about['min_length']} entries"
         case "too_long":
             wanted = f"at most {about['max_length']} entries"
+        case "string_pattern_mismatch" if "0-9a-f" in about["pattern"]:
+            wanted = "16 small hexadecimal digits"
         case "string_pattern_mismatch":
             wanted = f"a name like {'tanh-48' if 'A-Z' not in about['pattern'] else 'ResNet-A'}"
             wanted += (

@@ -188,13 +188,13 @@ def _grid_faults(study: StudySpec, tuning: Tuning, parts: Mapping[str, Part]) ->
     """Values of the grid that a run cannot have, whatever else is wrong with it."""
     for part in parts.values():
         values = _values(study, part, part.arms[0])
-        for index, value in enumerate(tuning.grid):
+        for value in tuning.grid:
             try:
                 RunSpec.model_validate(layered((values, ""), ({tuning.field: value}, ""))[0])
             except ValidationError as error:
                 for fault in found_in(error):
                     if ".".join(fault.path) == tuning.field:
-                        yield f"tuning.grid.{index}", fault.message or "a run has no such field."
+                        yield "tuning.grid", fault.message or "a run has no such field."
 
 
 def _is_number(field: str) -> bool:

@@ -26,7 +26,7 @@ def _number(value: Any) -> Any:
 Number = Annotated[Any, AfterValidator(_number), WithJsonSchema({"type": "number"})]
 """An integer or a float, kept as it is: a width is no float."""
 
-Grid = Annotated[tuple[Number, ...], Field(min_length=2, max_length=1000)]
+Grid = Annotated[tuple[Number, ...], Field(min_length=2, max_length=1000, json_schema_extra={"uniqueItems": True})]
 
 
 class Tuning(Frozen):
