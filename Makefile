@@ -2,7 +2,7 @@
 # make test       everything CI checks
 # make test-slow  stress, zoo and cluster tests
 # make cifar10    the quick CIFAR-10 study (DATA=folder that holds the images; downloads them where unset)
-# make figures    the pictures of the README, from records
+# make figures    the pictures of the README, from records; tables and figure of docs/statistics.md, simulated
 
 PYTHON ?= python3
 VENV   := .venv
@@ -34,6 +34,7 @@ test-slow: $(VENV)/.dev
 
 figures: $(VENV)/.torch
 	$(BIN)/python docs/make_figures.py $(OUT)
+	$(BIN)/python docs/make_statistics.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

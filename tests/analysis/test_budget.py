@@ -82,7 +82,7 @@ def test_each_of_the_three_conditions_is_needed_on_the_interval_and_not_the_mean
 @pytest.mark.parametrize(
     ("change", "why_not"),
     [
-        ({"num_stopped_early": 1}, "stopped"),
+        ({"stopped": frozenset(range(4))}, "stopped"),
         ({"seeds": 2}, "few"),
         ({"steps": 4}, "short"),  # ten updates a point: a stretch of two
         ({"rates": {0: {at: 0.1 * (1 - at / 401) for at in range(1, 401)}}}, "schedule"),
@@ -97,6 +97,18 @@ def test_where_there_is_no_answer(change: dict[str, Any], why_not: str) -> None:
 
 def test_curves_that_do_not_end_together_give_no_answer() -> None:
     assert tail_of(curves(FLAT, steps=39), curves(falling(1.3, 0.7))).why_not == "short"
+
+
+def test_a_run_that_fitted_everything_and_stopped_keeps_its_last_loss() -> None:
+    """Shallow runs that end at update 200 with .3: as if they had stayed there."""
+    whole = curves(FLAT, noise=0.0)
+    cut = {seed: {step: value for step, value in curve.items() if step <= 200} for seed, curve in whole.losses.items()}
+    deep = curves(falling(1.3, 0.7))
+    found, as_if = tail_of(Curves(losses=cut, stopped=frozenset(cut)), deep), tail_of(whole, deep)
+    assert (found.catching_up, found.evidence, found.num_held) == (True, as_if.evidence, 4)
+    # A deep run that stopped is no longer falling.
+    losses = {**deep.losses, 0: {step: value for step, value in deep.losses[0].items() if step <= 200}}
+    assert tail_of(whole, Curves(losses=losses, stopped=frozenset({0}))).catching_up is False
 
 
 def test_the_stretch_begins_after_the_last_change_of_the_rate() -> None:

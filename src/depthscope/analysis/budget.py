@@ -19,16 +19,19 @@ Each must hold, so that the three together err no more often than one of them (a
 slow one, and degradation is not claimed from it. The other way round nothing is inferred either: a flat end is no
 proof of convergence, least of all at a learning rate that was lowered before (`decayed`).
 
-**Where there is no answer** (`why_not`): runs that stopped early have no common T, and their last loss is the
-rule's own; a learning rate that moves during the stretch makes the pace its own; curves of too few points, and
-fewer than 3 pairs, tell nothing. t0 is the first point of the curves at or after 3/4 T that was made at the last
-learning rate, and must leave an eighth of the budget.
+A run that the recipe's rule stopped early, because it fitted everything, keeps its last loss from there on: the
+deep network is asked whether it would reach what the rule takes for fitted.
+
+**Where there is no answer** (`why_not`): where all deep runs stopped early none was out of budget; a learning rate
+that moves during the stretch makes the pace its own; curves of too few points, and fewer than 3 pairs, tell
+nothing. t0 is the first point of the curves at or after 3/4 T that was made at the last learning rate, and must
+leave an eighth of the budget.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -59,12 +62,18 @@ class Curves:
     Attributes:
         losses: seed -> training loss by update, of the runs that completed.
         rates: seed -> learning rate by update; a run without any has a constant one.
-        num_stopped_early: how many of the runs the recipe's declared rule ended.
+        stopped: seeds of the runs that the recipe's declared rule ended.
     """
 
     losses: Mapping[int, Curve] = field(default_factory=dict)
     rates: Mapping[int, Curve] = field(default_factory=dict)
-    num_stopped_early: int = 0
+    stopped: frozenset[int] = frozenset()
+
+    def held(self, seed: int, steps: Sequence[int]) -> dict[int, float]:
+        """The losses of a run at these updates; of one that stopped early its last from there on."""
+        curve = self.losses[seed]
+        last = max(curve)
+        return {step: curve[last] if seed in self.stopped and step > last else curve[step] for step in steps}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +87,7 @@ class Tail:
         since: t0, the update at which the stretch begins; 0 where it has no answer.
         num_steps: T; 0 likewise.
         decayed: the last learning rate over the largest; 1 where it was held.
+        num_held: runs that stopped early and were held at their last loss.
     """
 
     catching_up: bool | None
@@ -86,6 +96,7 @@ class Tail:
     since: int = 0
     num_steps: int = 0
     decayed: float = 1.0
+    num_held: int = 0
 
 
 def tail_of(shallow: Curves, deep: Curves, *, level: float = 0.95) -> Tail:
@@ -96,14 +107,18 @@ def tail_of(shallow: Curves, deep: Curves, *, level: float = 0.95) -> Tail:
         deep: the curves at the greater depth, paired with the others by seed.
         level: coverage of each of the three intervals.
     """
-    if shallow.num_stopped_early or deep.num_stopped_early:
-        return Tail(catching_up=None, why_not="stopped")
-    seeds = sorted(set(shallow.losses) & set(deep.losses))
+    seeds = sorted(
+        seed for seed in set(shallow.losses) & set(deep.losses) if shallow.losses[seed] and deep.losses[seed]
+    )
     if len(seeds) < LEAST_PAIRS:
         return Tail(catching_up=None, why_not="few")
-    curves = [side.losses[seed] for side in (shallow, deep) for seed in seeds]
+    if deep.stopped.issuperset(seeds):
+        return Tail(catching_up=None, why_not="stopped")
+    curves = [side.losses[seed] for side in (shallow, deep) for seed in seeds if seed not in side.stopped]
+    early = [side.losses[seed] for side in (shallow, deep) for seed in seeds if seed in side.stopped]
     shared = sorted(set.intersection(*(set(curve) for curve in curves)))
-    ends = {max(curve, default=0) for curve in curves}
+    shared = [step for step in shared if all(step in curve or step > max(curve) for curve in early)]
+    ends = {max(curve) for curve in curves}
     if len(ends) > 1 or not shared or shared[-1] not in ends:
         return Tail(catching_up=None, why_not="short")
     end = shared[-1]
@@ -117,11 +132,9 @@ def tail_of(shallow: Curves, deep: Curves, *, level: float = 0.95) -> Tail:
     if len(stretch) < LEAST_POINTS:
         return Tail(catching_up=None, why_not="short")
     since = stretch[0]
-    loss: dict[int, dict[int, float]] = {}
-    gap: dict[int, dict[int, float]] = {}  # how far the deep loss lies above the shallow one
-    for step in (since, end):
-        loss[step] = {seed: deep.losses[seed][step] for seed in seeds}
-        gap[step] = {seed: value - shallow.losses[seed][step] for seed, value in loss[step].items()}
+    both = [{seed: side.held(seed, (since, end)) for seed in seeds} for side in (shallow, deep)]
+    loss = {step: {seed: both[1][seed][step] for seed in seeds} for step in (since, end)}
+    gap = {step: {seed: loss[step][seed] - both[0][seed][step] for seed in seeds} for step in (since, end)}
     if sum(gap[end].values()) <= 0:
         return Tail(catching_up=None, why_not="no_gap")
     pace = end / (end - since)
@@ -138,6 +151,7 @@ def tail_of(shallow: Curves, deep: Curves, *, level: float = 0.95) -> Tail:
         evidence=evidence,
         since=since,
         num_steps=end,
+        num_held=len(early),
         decayed=min((curve[max(curve)] / max(curve.values()) for curve in rates), default=1.0),
     )
 
@@ -172,7 +186,9 @@ def read_curves(sample: Sample, load_table: LoadTable) -> Curves:
     return Curves(
         losses=losses,
         rates=rates,
-        num_stopped_early=sum(row.record is not None and row.record.outcome.stopped_early for row in sample.rows),
+        stopped=frozenset(
+            row.cell.seed for row in sample.rows if row.record is not None and row.record.outcome.stopped_early
+        ),
     )
 
 

@@ -25,8 +25,9 @@ _TEXT: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
             "not_falling": " The deep network's own loss is not shown to fall.",
             "decayed": " The learning rate was at {share} of its largest by then, so that a flat end is no sign of "
             "convergence.",
+            "held": " Runs that had stopped early ({k} of {n}) count with their last loss.",
             "none": " Whether a larger budget would help is not told: {why}.",
-            "stopped": "runs stopped early, which leaves no common end",
+            "stopped": "all deep runs stopped early, before the budget ended",
             "schedule": "the learning rate moved up to the end, and the pace with it",
             "short": "the curves have too few points in common near the end",
             "few": "fewer than {least} seeds have the curves of both depths",
@@ -41,8 +42,9 @@ _TEXT: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
             "not_shrinking": "没有证据表明差距在缩小。",
             "not_falling": "没有证据表明深层网络自身的损失仍在下降。",
             "decayed": "此时学习率已降至最大值的 {share}，因此末段平坦并不代表收敛。",
+            "held": "提前停止的运行（{n} 次中的 {k} 次）按其最后的损失计算。",
             "none": "更大的预算是否有帮助无从判断：{why}。",
-            "stopped": "有的运行提前停止，没有共同的终点",
+            "stopped": "深层运行都在预算用尽之前提前停止",
             "schedule": "学习率直到最后仍在变化，下降速度也随之变化",
             "short": "接近终点处，曲线的共同点太少",
             "few": "两种深度都有曲线的种子不足 {least} 个",
@@ -70,6 +72,8 @@ def ending(tail: Tail, lang: Lang) -> str:
     )
     found = text["measured"].format(since=tail.since, end=tail.num_steps, gap=gap, deep=deep)
     found += text[verdict].format(end=tail.num_steps, after=after)
+    if tail.num_held:
+        found += text["held"].format(k=tail.num_held, n=2 * tail.evidence[0].n)
     if tail.decayed < 1.0 and not tail.catching_up:
         found += text["decayed"].format(share=f"{100 * tail.decayed:.3g}%")
     return found
