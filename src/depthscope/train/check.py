@@ -194,7 +194,7 @@ def _try_torch(spec: RunSpec, data: Dataset) -> set[str]:
     from depthscope.train.network import check_output, check_trainable, make_network, points_of
 
     x, y = normalised(data, data.train, PROBE_BATCH if own_probes(spec) else 2)
-    with as_user_error(spec.init if is_user_code(spec.init) and not is_user_code(spec.family) else spec.family):
+    with as_user_error(" with ".join(name for name in (spec.family, spec.init) if is_user_code(name)) or spec.family):
         model, _ = make_network(spec, data)
     with as_user_error(spec.family), seeded(0):
         model.eval()  # in training mode a batch norm would refuse what it need not be fed

@@ -50,7 +50,7 @@ def rows_of(target: str, found: object, step: int) -> list[Row]:
         if not isinstance(name, str) or not name or not all(each.isalnum() or each in "_-." for each in name):
             raise ProbeError(f"{target}: {name!r} names no quantity; use letters, digits, '_', '-' and '.'.")
         try:
-            number = float(value)
+            number = float(value.detach() if hasattr(value, "detach") else value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise ProbeError(f"{target}: {name!r} is {type(value).__name__}; {wanted}.") from error
         rows.append((step, "probe", f"{function}.{name}", number))

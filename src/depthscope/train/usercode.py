@@ -159,6 +159,29 @@ def code_digests(spec: RunSpec) -> dict[str, str]:
     return {target: digest for target, digest in found.items() if digest is not None}
 
 
+def changed_code(digests: Iterable[Mapping[str, str]]) -> list[str]:
+    """A line for each function of the user's that is not, here and now, the one that records were made with.
+
+    Args:
+        digests: `Digests.code` of each record.
+    """
+    known = list(digests)
+    lines = []
+    for target in sorted({target for each in known for target in each}):
+        try:
+            now = _digest(target)
+        except UserError:  # the package is not here: what is done can be shown without it
+            continue
+        number = sum(target in each and each[target] != now for each in known)
+        if number:
+            runs = "1 run here was" if number == 1 else f"{number} runs here were"
+            lines.append(
+                f"{runs} made with another version of {target}. What is done stays as it is; delete those runs, or "
+                "use another folder, to do it anew."
+            )
+    return lines
+
+
 @lru_cache(maxsize=256)
 def _digest(target: str) -> str | None:
     function = inspect.unwrap(resolve(target))
