@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import datetime
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,35 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "data_options.arms": st.integers(2, 9),
     "warmup_steps": st.integers(0, 9),
     "measures": st.lists(st.sampled_from(["layers", "gradcheck"]), max_size=2),
+    "precision": st.sampled_from(["float32", "float64"]),
+    "activation": st.sampled_from(["tanh", "relu", "linear"]),
+    "norm": st.sampled_from(["none", "batch"]),
+    "init": st.sampled_from(["gaussian", "orthogonal"]),
+    "stem_gain": st.floats(1e-3, 1e3),
+    "data_options.validation": st.integers(0, 9),
+    "data_options.without_test": st.booleans(),
+    "stop_loss": st.floats(1e-6, 1),
 }
 OVERRIDES = st.fixed_dictionaries({}, optional={key: FIELDS[key] for key in FIELDS if key != "shortcut"})
-SEEDS = st.integers(1, 4) | st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4)
+AXES: dict[str, st.SearchStrategy[Any]] = {
+    "depth": st.lists(st.integers(1, 99), min_size=1, max_size=3, unique=True),
+    "width": st.lists(st.integers(1, 64), min_size=1, max_size=2, unique=True),
+    "gain": st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=2, unique=True),
+    "activation": st.lists(FIELDS["activation"], min_size=1, max_size=2, unique=True),
+    "data_options.noise": st.lists(st.floats(0, 2), min_size=1, max_size=2, unique=True),
+    "zero_last_gamma": st.just([False]),
+}
+# The first 10,000 numbers from 10,000 on are those of selection seeds.
+NUMBERS = st.integers(0, 9_999) | st.integers(20_000, 2**31 - 1)
+SEEDS = st.integers(1, 4) | st.lists(NUMBERS, min_size=1, max_size=4)
+RESOURCES = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpus": st.integers(1, 64) | st.floats(0.01, 64),
+        "gpus": st.integers(0, 8) | st.floats(0, 1),
+        "memory_gb": st.floats(0.1, 1e4),
+    },
+)
 BASE = {"backend": "numpy", "family": "mlp", "depth": 4, "width": 8, "activation": "tanh", "init": "gaussian"}
 BASE |= {"data": "spiral", "steps": 10}
 
@@ -69,8 +96,10 @@ def parts(draw: st.DrawFn) -> Document:
         {"name": name, "set": draw(st.fixed_dictionaries({"shortcut": FIELDS["shortcut"]})), "label": draw(TEXTS)}
         for name in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
     ]
-    axes = draw(st.fixed_dictionaries({}, optional={"depth": st.lists(st.integers(1, 99), min_size=1, unique=True)}))
+    axes = {key: draw(AXES[key]) for key in draw(st.lists(st.sampled_from(sorted(AXES)), max_size=2, unique=True))}
     part: Document = {"base": draw(OVERRIDES), "arms": arms, "axes": axes, "seeds": draw(SEEDS)}
+    if draw(st.booleans()):
+        part["resources"] = draw(RESOURCES)
     if draw(st.booleans()):
         part["baseline"] = arms[-1]["name"]
     return part
@@ -98,6 +127,23 @@ def studies(draw: st.DrawFn) -> Document:
         "confirmatory": draw(st.booleans()),
     }
     study["claims"] = [{**claim, "name": each} for each in draw(st.lists(NAMES, max_size=2, unique=True))]
+    common = {key: claim[key] for key in ("part", "metric", "text", "confirmatory")}
+    if draw(st.booleans()):
+        margin = draw(st.floats(1e-6, 9))
+        study["claims"].append(
+            {**common, "kind": "no_degradation", "name": "Kept", "a": select, "b": select, "margin": margin}
+        )
+    if len(part["axes"].get("depth", ())) > 1:
+        way = {"arm": select["arm"], "direction": draw(st.sampled_from(["increasing", "decreasing"]))}
+        study["claims"].append(
+            {**common, "kind": "monotone", "name": "One-way", **way, "within": draw(st.floats(0, 9))}
+        )
+    if draw(st.booleans()):
+        study["resources"] = draw(RESOURCES)
+    if draw(st.booleans()):
+        grid = draw(st.lists(st.floats(1e-6, 1e3) | st.integers(1, 9), min_size=2, max_size=4, unique=True))
+        seeds = draw(st.integers(1, 4) | st.lists(st.integers(10_000, 19_999), min_size=1, max_size=3))
+        study["tuning"] = {"grid": grid, "seeds": seeds, "validation": draw(st.integers(1, 9)), "parts": [name]}
     return study
 
 
@@ -150,6 +196,53 @@ def test_a_study_with_one_thing_broken_is_refused_in_our_words(document: Documen
         assert "<" not in path
         assert "[key]" not in path
         assert "pydantic" not in message
+
+
+# Each of these is at fault wherever it stands: no table takes the key, and no place takes a date.
+MISSPELT = "no-such-key"
+DATE = datetime.date(2026, 1, 1)
+OWN_KEYS = {"parts", "sizes"}
+"""Tables whose keys are names that the file gives."""
+
+
+def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """(path, the table or list that holds it) of every value in a document."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        here = (*path, str(key))
+        yield here, value
+        if isinstance(value[key], dict | list):
+            yield from places(value[key], here)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(studies(), st.data())
+def test_a_broken_place_is_told_by_its_path(document: Document, data: st.DataObject) -> None:
+    check_told(document, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(studies(), st.data())
+def test_two_thousand_broken_places_are_told_by_their_path(document: Document, data: st.DataObject) -> None:
+    check_told(document, data)
+
+
+def check_told(document: Document, data: st.DataObject) -> None:
+    found = list(places(document))
+    path, holder = data.draw(st.sampled_from(found))
+    key: Any = int(path[-1]) if isinstance(holder, list) else path[-1]
+    if isinstance(holder, dict) and path[:-1] not in {(each,) for each in OWN_KEYS} and data.draw(st.booleans()):
+        holder[MISSPELT] = holder.pop(key)
+        path = (*path[:-1], MISSPELT)
+    else:
+        holder[key] = DATE
+    with pytest.raises(FaultsError) as error:
+        expand(parse(tomli_w.dumps(document), source="mine"))
+    broken = ".".join(path)
+    told = [each for each, _ in error.value.faults]
+    # At the place itself, within what was put there, or at what holds it (a list of axis values, a claim by its kind).
+    assert any(f"{each}.".startswith(f"{broken}.") or f"{broken}.".startswith(f"{each}.") for each in told), told
+    assert all(message and "\n" not in message for _, message in error.value.faults)
 
 
 # ---- sizes ------------------------------------------------------------------------------------------
