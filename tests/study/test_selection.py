@@ -1,0 +1,139 @@
+"""The study that chooses for another one: what it runs, what it does not, and what comes of its choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from depthscope.study.expand import expand
+from depthscope.study.selection import selection_study, with_choices
+from depthscope.study.study import StudySpec
+from depthscope.study.toml import dump, parse
+from depthscope.study.tuning import Choice, Score, Tuned, Tuning
+
+Document = dict[str, Any]
+
+
+def study(document: Document, **tuning: Any) -> StudySpec:
+    document.pop("sizes", None)
+    document["claims"] = []
+    document["tuning"] = {"grid": [0.3, 0.03], "validation": 30, **tuning}
+    made = StudySpec.model_validate(document)
+    expand(made)
+    return made
+
+
+def test_the_runs_of_a_selection(document: Document) -> None:
+    asked = study(document, seeds=2)
+    chosen_by = selection_study(asked)
+    assert chosen_by.name == "mine-tuning"
+    assert chosen_by.claims == ()
+    assert list(chosen_by.parts) == ["main"]  # the untrained part has no lr to choose
+    planned = expand(chosen_by)
+    # 2 arms x 2 depths x 2 values x 2 seeds, and each of them a run of its own.
+    assert len(planned.runs) == len(planned.cells) == 16
+    for cell in planned.cells:
+        spec = planned.runs[cell.run_id]
+        assert spec.lr == cell.axes["lr"]
+        assert spec.data_options["validation"] == 30
+        assert spec.data_options["without_test"] is True
+        assert spec.measures == ()
+    assert {cell.seed for cell in planned.cells} == {10_000, 10_001}
+    assert not set(planned.runs) & set(expand(asked).runs)
+    # All else is the run of the study at that place.
+    theirs = {
+        (cell.arm, cell.axes["depth"]): expand(asked).runs[cell.run_id]
+        for cell in expand(asked).cells
+        if cell.part == "main"
+    }
+    for cell in planned.cells:
+        mine = planned.runs[cell.run_id].model_dump()
+        other = theirs[cell.arm, cell.axes["depth"]].model_dump()
+        changed = {key for key in mine if mine[key] != other[key]} - {"seed", "measures"}
+        assert changed == {"lr", "data_options"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "untested"),
+    [
+        ({"data": "images"}, {"num_test": 0}),
+        ({"data": "cifar10"}, {"num_test": 0}),
+        ({"data": "mine.data:make", "data_options": {"level": 2}}, {"num_test": 0, "level": 2}),
+    ],
+)
+def test_no_data_set_opens_its_test_set(
+    document: Document, torch_run: Document, fields: Document, untested: Document
+) -> None:
+    document["base"] = torch_run | fields
+    document["parts"] = {"main": {"arms": [{"name": "plain", "set": {"data_options.validation": 7}}]}}
+    for spec in expand(selection_study(study(document))).runs.values():
+        assert spec.data_options.items() >= {"validation": 30, **untested}.items()
+
+
+def test_any_number_can_be_chosen_in_the_parts_that_are_named(document: Document) -> None:
+    document["parts"]["other"] = {"arms": [{"name": "fixed", "set": {"width": 3}}]}
+    asked = study(document, field="width", grid=[4, 8], parts=["main"], seeds=[77])
+    planned = expand(selection_study(asked))
+    assert {(spec.width, spec.seed) for spec in planned.runs.values()} == {(4, 77), (8, 77)}
+    document["parts"].pop("other")
+    asked = study(document, field="optimizer_options.momentum", grid=[0.5, 0.9])
+    found = {spec.optimizer_options["momentum"] for spec in expand(selection_study(asked)).runs.values()}
+    assert found == {0.5, 0.9}
+
+
+def tuned(asked: StudySpec, values: dict[str, float]) -> Tuned:
+    assert asked.tuning is not None
+    scores = tuple(Score(value=value, mean=0.5, num_runs=4) for value in asked.tuning.grid)
+    return Tuned(
+        field="lr",
+        grid=asked.tuning.grid,
+        metric="validation_accuracy",
+        seeds=asked.tuning.selection_seeds,
+        validation=30,
+        num_runs=16,
+        digest=selection_study(asked).digest,
+        choices=tuple(Choice(part="main", arm=arm, value=value, scores=scores) for arm, value in values.items()),
+    )
+
+
+def test_the_study_that_comes_of_the_choices(document: Document) -> None:
+    asked = study(document)
+    made = with_choices(asked, tuned(asked, {"plain": 0.3, "skip": 0.03}))
+    assert made.name == "mine-tuned"
+    assert made.tuning is None
+    assert parse(dump(made), source="again") == made
+    planned = expand(made)
+    assert {(cell.arm, planned.runs[cell.run_id].lr) for cell in planned.cells if cell.part == "main"} == {
+        ("plain", 0.3),
+        ("skip", 0.03),
+    }
+    before = [cell.run_id for cell in expand(asked).cells if cell.part == "flow"]
+    assert [cell.run_id for cell in planned.cells if cell.part == "flow"] == before
+    # It trains on all examples, opens the test set, and shares no seed with the choice.
+    assert {(spec.data_options["validation"], spec.data_options["without_test"]) for spec in planned.runs.values()} == {
+        (0, False)
+    }
+    assert made.tuned is not None
+    assert not {spec.seed for spec in planned.runs.values()} & set(made.tuned.seeds)
+    assert made.recipe is not None
+    assert set(made.recipe) == {"en", "zh"}
+
+
+def test_an_arm_that_is_left_out_keeps_what_it_has(document: Document) -> None:
+    asked = study(document)
+    made = with_choices(asked, tuned(asked, {"plain": 0.3}))
+    assert made.parts["main"].arm("skip") == asked.parts["main"].arm("skip")
+
+
+def test_the_edge_of_the_grid() -> None:
+    scores = tuple(Score(value=value, mean=0.5, num_runs=1) for value in (1, 2, 3))
+    edges = [Choice(part="main", arm="plain", value=value, scores=scores).edge for value in (1, 2, 3)]
+    assert edges == ["low", None, "high"]
+
+
+def test_a_number_of_selection_seeds_never_meets_a_number_of_seeds() -> None:
+    tuning = Tuning(grid=(1, 2), validation=1, seeds=3)
+    assert tuning.selection_seeds == (10_000, 10_001, 10_002)
+    with pytest.raises(ValueError, match="less than or equal to 10000"):
+        StudySpec(name="a", title={"en": "A"}, parts={"a": {"arms": [{"name": "a"}]}}, seeds=10_001)  # type: ignore[dict-item]
