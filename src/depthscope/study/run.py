@@ -83,7 +83,9 @@ class RunSpec(Frozen):
     steps: Annotated[Int, Field(ge=0, le=10_000_000)] | None = Field(
         default=None, description="updates; 0 measures an untrained net"
     )
-    batch_size: Annotated[Int, Field(ge=1)] | None = Field(default=None, description="examples a batch; left out, all at once")
+    batch_size: Annotated[Int, Field(ge=1)] | None = Field(
+        default=None, description="examples a batch; left out, all at once"
+    )
     optimizer: str = Field(default="sgd", description="update rule")
     optimizer_options: Options = Field(
         default_factory=dict, validate_default=True, description="momentum, weight decay, betas, ..."
