@@ -230,6 +230,16 @@ def test_what_stands_at_one_step_is_trained_side_by_side() -> None:
     assert portions(task, states) == (Task((first, third)), Task((second,)))
 
 
+@pytest.mark.parametrize("name", ["numpy, momentum", "torch, momentum, augmented, layers"])
+def test_a_state_stays_as_it_was_taken(name: str) -> None:
+    taken: list[tuple[State, dict[str, bytes]]] = []
+    for event in run_task(task_of(CASES[name][0]), Context()):
+        if isinstance(event, SafePoint) and not taken:
+            taken = [(state, {key: each.tobytes() for key, each in state.tensors.items()}) for state in event.take()]
+    for state, before in taken:
+        assert {key: each.tobytes() for key, each in state.tensors.items()} == before
+
+
 def altered(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return value + np.ones((), value.dtype)
 
