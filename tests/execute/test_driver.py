@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from depthscope.core.errors import UserError
 from depthscope.execute.driver import drive, remaining
-from depthscope.execute.executors import processes
+from depthscope.execute.executors import TaskExecutor
+from depthscope.execute.processes import Processes
 from depthscope.record.events import Ended, Event, Started
 from depthscope.record.folder import run_folder
 from depthscope.study.expand import Plan, Task, expand
@@ -23,9 +23,9 @@ def nothing(event: Event) -> None:
     del event
 
 
-def do(plan: Plan, folder: Path, workers: int = 1, on_event: Any = nothing) -> None:
+def do(plan: Plan, folder: Path, executor: TaskExecutor | None = None, on_event: Any = nothing) -> None:
     left, _, _ = remaining(plan, folder)
-    drive(left, folder, Context(), workers=workers, on_event=on_event)
+    drive(left, folder, Context(), executor=executor, on_event=on_event)
 
 
 def tables(plan: Plan, folder: Path) -> dict[str, bytes]:
@@ -58,7 +58,8 @@ def test_the_same_study_twice_gives_byte_identical_tables(tiny: Plan, tmp_path: 
 def test_worker_processes_give_the_tables_of_one_process(tiny: Plan, tmp_path: Path) -> None:
     heard: list[Event] = []
     do(tiny, tmp_path / "one")
-    do(tiny, tmp_path / "two", workers=2, on_event=heard.append)
+    with Processes(2) as executor:
+        do(tiny, tmp_path / "two", executor, on_event=heard.append)
     assert tables(tiny, tmp_path / "one") == tables(tiny, tmp_path / "two")
     assert sorted(event.run_id for event in heard if isinstance(event, Ended)) == sorted(tiny.runs)
 
@@ -133,63 +134,6 @@ def test_an_interruption_keeps_what_is_finished_and_the_same_call_continues(tiny
     do(tiny, tmp_path / "cut")
     do(tiny, tmp_path / "whole")
     assert tables(tiny, tmp_path / "cut") == tables(tiny, tmp_path / "whole")
-
-
-def test_a_worker_that_dies_is_told_and_its_folder_continues(
-    tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import os
-    import signal
-
-    from depthscope.execute import driver
-
-    real = processes
-
-    def doomed(workers: int, channel: Any) -> Any:
-        pool = real(workers, channel)
-        pool.submit(os.getpid).add_done_callback(lambda future: os.kill(future.result(), signal.SIGKILL))
-        return pool
-
-    with monkeypatch.context() as patch:
-        patch.setattr(driver, "processes", doomed)
-        with pytest.raises(UserError, match="a worker process died"):
-            do(tiny, tmp_path / "cut", workers=2)
-    do(tiny, tmp_path / "cut")
-    do(tiny, tmp_path / "whole")
-    assert tables(tiny, tmp_path / "cut") == tables(tiny, tmp_path / "whole")
-
-
-def test_workers_end_with_a_driver_that_was_killed(tiny_text: str, tmp_path: Path) -> None:
-    import os
-    import subprocess
-    import sys
-    import time
-
-    (tmp_path / "tiny.toml").write_text(tiny_text.replace("steps = 30", "steps = 1000000"))
-    code = (
-        "import sys\nfrom depthscope.cli.main import main\n"
-        f"sys.argv = ['depthscope', 'run', {str(tmp_path / 'tiny.toml')!r}, '--out', {str(tmp_path / 'out')!r}]\n"
-        "if __name__ == '__main__':\n    main()\n"
-    )
-    (tmp_path / "script.py").write_text(code)
-    driver = subprocess.Popen([sys.executable, tmp_path / "script.py", "--workers", "2"], stderr=subprocess.DEVNULL)
-    children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children")
-    if not children.exists():
-        driver.kill()
-        driver.wait()
-        pytest.skip("this system does not tell a process's children")
-    deadline = time.monotonic() + 60
-    while len(workers := children.read_text().split()) < 3 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    time.sleep(3)  # for the workers to begin
-    driver.kill()
-    driver.wait()
-    while any(Path(f"/proc/{each}").exists() for each in workers) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    left = [each for each in workers if Path(f"/proc/{each}").exists()]
-    for each in left:
-        os.kill(int(each), 9)
-    assert not left
 
 
 def test_a_diverged_run_is_a_record_and_the_study_goes_on(tiny_text: str, tmp_path: Path) -> None:

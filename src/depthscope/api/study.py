@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from depthscope.api.planning import plan
-from depthscope.core.errors import UserError, shown
+from depthscope.core.errors import UserError, shown, unknown_name
 from depthscope.execute.driver import drive, remaining
-from depthscope.execute.executors import available_cores
+from depthscope.execute.executors import available_cores, check_executor, make_executor
+from depthscope.execute.order import Settings
+from depthscope.record.event_file import export_missing
 from depthscope.record.events import News
 from depthscope.record.folder import check_folder, default_folder, read_study, recorded_runs, write_study
+from depthscope.record.lease import LEASE_S, holder, silence
 from depthscope.record.reader import Damage
+from depthscope.record.sinks import check_logs
 from depthscope.study.expand import Plan, expand
 from depthscope.study.study import StudySpec
-from depthscope.train.build import Context, check_precision, choose_device
+from depthscope.train.build import DEVICES, Context, check_precision, choose_device
 from depthscope.train.check import check_runs
+from depthscope.train.usercode import changed_code
 
 if TYPE_CHECKING:
     from depthscope.api.reports import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A run that a driver holds, on this machine or another.
+
+    Attributes:
+        run_id: the run.
+        step: updates done when it last gave a sign of life.
+        num_steps: updates of the whole run; 0 until it is known.
+        silent_s: seconds since then, by the dates of files: between two machines their clocks' difference is in it.
+        alive: False where its process is known to be gone, or was silent for longer than its lease. The next
+            driver takes it over, from its last checkpoint.
+    """
+
+    run_id: str
+    step: int
+    num_steps: int
+    silent_s: float
+    alive: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +55,19 @@ class Status:
 
     Attributes:
         study: what it holds.
+        plan: its runs.
         counts: number of runs by status: completed, diverged, failed, damaged, missing.
+        failed: run_id -> reason of the failed runs, in the plan's order.
         damaged: the records that cannot be trusted, with the reason.
+        running: runs under way, in the plan's order; most of them count as missing until they are recorded.
     """
 
     study: StudySpec
+    plan: Plan
     counts: dict[str, int]
+    failed: dict[str, str]
     damaged: tuple[Damage, ...]
+    running: tuple[Running, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -69,6 +101,11 @@ def run(
     data: str | Path | None = None,
     device: str = "auto",
     workers: int | None = None,
+    executor: str = "processes",
+    address: str | None = None,
+    checkpoint_minutes: float = 5.0,
+    lease_s: float = LEASE_S,
+    logs: Collection[str] = (),
     lang: str = "en",
     figures: bool = False,
     watcher: Watcher | None = None,
@@ -85,6 +122,15 @@ def run(
         data: folder that holds the real data; None looks at DEPTHSCOPE_DATA, then at the cache, then downloads.
         device: auto, cpu, cuda or mps; the laboratory's runs always use the CPU.
         workers: processes; None takes the number of cores on a CPU and 1 on a GPU.
+        executor: serial (in this process), processes (on this machine; with 1 worker, in this process), or ray.
+            Ray gives each run what the study's `resources` ask for, and takes the device where the run works:
+            with device auto, a GPU for runs that ask for one. Workers on other machines need the folder
+            and the data at the same paths.
+        address: of a running Ray, HOST:PORT, or auto for the one on this machine; None starts one here.
+        checkpoint_minutes: a run is saved at the end of an epoch, and within an epoch after so many minutes.
+        lease_s: seconds without a sign of life after which another driver may take over a run; more for a shared
+            folder that is slow. All drivers of a folder should say the same.
+        logs: beside each run's log.txt: tensorboard.
         lang: language of the page, en or zh.
         figures: also write each figure as SVG and PNG into figures/.
         watcher: hears of the progress.
@@ -105,12 +151,21 @@ def run(
     check_lang(lang)
     bibtex(planned.study.sources)  # an unknown source is told now, and not when all the runs are done
     check_folder(folder, planned.study)
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise UserError(f"workers: wanted a whole number of 1 or more, got {shown(workers)}.")
-    needs_torch = any(spec.backend == "torch" for spec in planned.runs.values())
-    chosen = choose_device(device) if needs_torch or device not in ("auto", "cpu") else "cpu"
-    root = Path(data) if data is not None else None
-    left, _, damaged = remaining(planned, folder)
+    check_executor(executor, workers, address)
+    check_logs(logs)
+    for name, value in (("checkpoint_minutes", checkpoint_minutes), ("lease_s", lease_s)):
+        if not 0 < value < math.inf:
+            raise UserError(f"{name}: wanted a number above 0, got {shown(value)}.")
+    settings = Settings(
+        claims_digest=planned.study.claims_digest,
+        study=(planned.study.name, planned.study.size),
+        lease_s=lease_s,
+        checkpoint_s=60 * checkpoint_minutes,
+        logs=tuple(logs),
+    )
+    chosen = _device(device, planned, remote=executor == "ray")
+    root = Path(data).absolute() if data is not None else None
+    left, records, damaged = remaining(planned, folder)
     strangers = set(recorded_runs(folder)) - set(planned.runs)
     if strangers:
         watcher.on_note(
@@ -119,6 +174,8 @@ def run(
         )
     for damage in damaged:
         watcher.on_note(f"run {damage.run_id}: {damage.reason}; it is done again.")
+    for line in changed_code(record.digests.code for record in records.values()):
+        watcher.on_note(line)
     warning = check_precision(planned.runs.values(), chosen)
     if warning:
         watcher.on_note(warning)
@@ -127,16 +184,48 @@ def run(
         check_runs(first, root, watcher.on_download, among=planned.runs.values(), claims=planned.study.claims)
     else:
         watcher.on_note(f"All {len(planned.runs)} runs are done already; they are judged and shown again.")
-    write_study(folder, planned.study)
-    if left:
-        number = workers or (available_cores() if chosen == "cpu" else 1)
-        watcher.on_plan(planned, [spec.run_id for task in left for spec in task.specs], number)
+    if not left:
+        write_study(folder, planned.study)
+        _export(planned, folder, logs, watcher)
+        return make_report(folder, lang=lang, figures=figures)
+    number = workers or (1 if chosen in ("cuda", "mps") and executor != "ray" else available_cores())
+    with make_executor(executor, number, address) as pool:
+        write_study(folder, planned.study)
+        watcher.on_plan(planned, [spec.run_id for task in left for spec in task.specs], pool.slots)
         # One thread a worker: the bits of a run must not depend on the number of cores, and two OpenMP threads on a
         # busy machine were seen to be twenty times slower than one.
         context = Context(device=chosen, data_root=root, threads=1)
-        claims = planned.study.claims_digest
-        drive(left, folder, context, workers=number, on_event=watcher.on_event, claims_digest=claims)
+        drive(
+            left,
+            folder.absolute(),
+            context,
+            executor=pool,
+            on_event=watcher.on_event,
+            on_note=watcher.on_note,
+            settings=settings,
+        )
+    _export(planned, folder, logs, watcher)
     return make_report(folder, lang=lang, figures=figures)
+
+
+def _export(planned: Plan, folder: Path, logs: Collection[str], watcher: Watcher) -> None:
+    """Event files of the runs that were done before they were asked for, or by another driver."""
+    if "tensorboard" in logs:
+        recorded = [planned.runs[run_id] for run_id in recorded_runs(folder) if run_id in planned.runs]
+        try:
+            export_missing(folder, recorded)
+        except (OSError, UserError) as error:
+            watcher.on_note(f"not all event files for TensorBoard could be written: {error}")
+
+
+def _device(asked: str, planned: Plan, *, remote: bool) -> str:
+    """The device of all runs here; where they work on other machines, what was asked: each worker chooses there."""
+    if asked not in DEVICES:
+        raise UserError(unknown_name("device", asked, DEVICES))
+    needs_torch = any(spec.backend == "torch" for spec in planned.runs.values())
+    if remote:
+        return asked if needs_torch else "cpu"
+    return choose_device(asked) if needs_torch or asked not in ("auto", "cpu") else "cpu"
 
 
 def status(folder: str | Path) -> Status:
@@ -145,12 +234,30 @@ def status(folder: str | Path) -> Status:
     Raises:
         UserError: the folder holds no study.
     """
-    study = read_study(Path(folder))
+    folder = Path(folder)
+    study = read_study(folder)
     planned = expand(study)
-    _, records, damaged = remaining(planned, Path(folder))
+    _, records, damaged = remaining(planned, folder)
     counts = dict.fromkeys(("completed", "diverged", "failed", "damaged", "missing"), 0)
     for record in records.values():
         counts[record.outcome.status] += 1
     counts["damaged"] = len(damaged)
     counts["missing"] = len(planned.runs) - sum(counts.values())
-    return Status(study=study, counts=counts, damaged=damaged)
+    running = [each for run_id in planned.runs if (each := _running(folder, run_id)) is not None]
+    failed = {
+        run_id: records[run_id].outcome.reason or ""
+        for run_id in planned.runs
+        if run_id in records and records[run_id].outcome.status == "failed"
+    }
+    return Status(study=study, plan=planned, counts=counts, failed=failed, damaged=damaged, running=tuple(running))
+
+
+def _running(folder: Path, run_id: str) -> Running | None:
+    try:
+        claim, silent_s = holder(folder, run_id), silence(folder, run_id)
+    except OSError:
+        return None
+    if claim is None or silent_s is None:
+        return None
+    alive = not claim.is_dead if claim.is_here else silent_s < claim.lease_s
+    return Running(run_id=run_id, step=claim.step, num_steps=claim.num_steps, silent_s=silent_s, alive=alive)

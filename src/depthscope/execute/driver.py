@@ -91,7 +91,10 @@ def drive(
         UserError: a worker met bad input, or the folder cannot be written.
     """
     executor = executor or Serial()
-    driver = _Driver(folder, context, executor, on_event, on_note, settings or Settings())
+    settings = settings or Settings()
+    if not executor.remote:
+        settings = replace(settings, study=None)
+    driver = _Driver(folder, context, executor, on_event, on_note, settings)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         driver.drive(tasks)

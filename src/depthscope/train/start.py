@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from depthscope.core.errors import UserError
@@ -24,7 +25,7 @@ def portions(task: Task, states: Mapping[str, State] = _NONE) -> tuple[Task, ...
     for spec in task.specs:
         state = states.get(spec.run_id)
         at_step.setdefault(state.step if state else None, []).append(spec)
-    return tuple(Task(tuple(specs)) for specs in at_step.values())
+    return tuple(replace(task, specs=tuple(specs)) for specs in at_step.values())
 
 
 def run_task(task: Task, context: Context, states: Mapping[str, State] = _NONE) -> Iterator[Event | SafePoint]:
