@@ -23,7 +23,7 @@ from depthscope.study.toml import MAX_CHARACTERS, dump, load, parse
 from depthscope.study.tuning import Choice, Score, Tuned, Tuning
 
 if TYPE_CHECKING:
-    from depthscope.analysis.table import Results
+    from depthscope.analysis.table import ResultRow, Results
     from depthscope.api.reports import Report
 
 
@@ -175,9 +175,19 @@ def _scores(results: Results, part: str, arm: str, tuning: Tuning) -> tuple[Scor
         if (row.cell.part, row.cell.arm) == (part, arm):
             if row.record is None:
                 raise UserError(f"{results.study.name}: not all runs are done; the same call continues.")
-            done = row.record.outcome.status == "completed"
-            figures.setdefault(row.cell.axes[tuning.field], []).append(row.value(tuning.metric) if done else None)
+            if row.record.outcome.status == "completed":
+                _check_held_out(row, tuning)
+            figures.setdefault(row.cell.axes[tuning.field], []).append(row.value(tuning.metric))
     return tuple(_score(value, found) for value, found in sorted(figures.items()))
+
+
+def _check_held_out(row: ResultRow, tuning: Tuning) -> None:
+    """A data set of the user's own may not do as it is told."""
+    assert row.record is not None
+    if tuning.metric not in row.record.summary:
+        raise UserError(f"{row.spec.data}: gave no validation split for validation = {tuning.validation}.")
+    if any(metric.startswith("test_") for metric in row.record.summary):
+        raise UserError(f"{row.spec.data}: gave a test set for num_test = 0, so the choice is not blind to it.")
 
 
 def _score(value: Any, found: Sequence[float | None]) -> Score:

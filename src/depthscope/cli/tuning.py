@@ -53,10 +53,8 @@ def result(found: TuneResult, *, as_json: bool) -> None:
         print(json.dumps({**told, **tuned.model_dump(mode="json"), "choices": choices}, indent=2, ensure_ascii=False))
         return
     console = Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False)
-    table = Table(
-        title=Text(f"{tuned.field} by {tuned.metric}: mean over {len(tuned.seeds)} seeds and all axes"),
-        title_justify="left",
-    )
+    seeds = f"{len(tuned.seeds)} seed{'s' if len(tuned.seeds) > 1 else ''}"
+    table = Table(title=Text(f"{tuned.field} by {tuned.metric}: mean over {seeds} and all axes"), title_justify="left")
     for column in ("part", "arm", tuned.field, *(f"{value:g}" for value in tuned.grid), "on the edge"):
         table.add_column(column, overflow="fold")
     for choice in tuned.choices:

@@ -1,0 +1,189 @@
+"""`tune` on small studies: what it chooses and from what, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import depthscope
+from depthscope.api import TuneResult
+from depthscope.core.errors import UserError
+from depthscope.record.events import Ended, News
+from depthscope.study.toml import dump, load
+
+STUDY = """
+name = "mine"
+title = { en = "Mine" }
+seeds = 2
+[base]
+backend = "numpy"
+family = "mlp"
+depth = 4
+width = 8
+activation = "relu"
+init = "gaussian"
+gain = 1.4
+data = "spiral"
+steps = 40
+[parts.main]
+axes = { depth = [2, 4] }
+arms = [{ name = "plain" }, { name = "skip", set = { shortcut = "identity" } }]
+[parts.flow]
+base = { steps = 0, measures = ["layers"] }
+arms = [{ name = "plain" }]
+[tuning]
+grid = [1e5, 0.02, 0.1]
+validation = 30
+seeds = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tune") / "mine.toml"
+    path.write_text(STUDY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def result(study: Path) -> TuneResult:
+    return depthscope.tune(study, out=study.parent / "out", write=study.parent / "chosen.toml", workers=1)
+
+
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("runs/*/run.json"))]
+
+
+def test_the_best_mean_wins(result: TuneResult) -> None:
+    records = recorded(result.selection.folder)
+    assert len(records) == result.tuned.num_runs == 2 * 2 * 3 * 2
+    for choice in result.tuned.choices:
+        shortcut = {"plain": "none", "skip": "identity"}[choice.arm]
+        means = {}
+        for lr in (0.02, 0.1):
+            mine = [each for each in records if each["spec"]["lr"] == lr and each["spec"]["shortcut"] == shortcut]
+            assert {(each["spec"]["seed"], each["spec"]["depth"]) for each in mine} == {
+                (seed, depth) for seed in (10_000, 10_001) for depth in (2, 4)
+            }
+            means[lr] = statistics.mean(each["summary"]["validation_accuracy"] for each in mine)
+        assert [score.mean for score in choice.scores[:2]] == pytest.approx([means[0.02], means[0.1]], rel=1e-12)
+        assert choice.value == max(means, key=lambda lr: means[lr])
+    assert [choice.arm for choice in result.tuned.choices] == ["plain", "skip"]
+
+
+def test_a_value_that_loses_runs_is_told_and_stands_behind(result: TuneResult) -> None:
+    for choice in result.tuned.choices:
+        assert [score.num_lost for score in choice.scores] == [0, 0, 4]
+        assert choice.scores[2].value == 1e5
+        assert choice.scores[2].mean is None
+
+
+def test_the_test_set_is_opened_once_and_by_the_tuned_study(result: TuneResult, tmp_path: Path) -> None:
+    for record in recorded(result.selection.folder):
+        assert not [name for name in record["summary"] if name.startswith("test")]
+    report = depthscope.run(result.path, out=tmp_path / "out", workers=1)
+    records = recorded(report.folder)
+    seeds = {record["spec"]["seed"] for record in records}
+    assert seeds == {0, 1}
+    for record in records:
+        assert "test_accuracy" in record["summary"]
+        assert "validation_accuracy" not in record["summary"]
+    assert report.page.stat().st_size > 100_000
+    assert result.selection.page.stat().st_size > 100_000
+
+
+def test_what_is_written(result: TuneResult) -> None:
+    assert load(result.path) == result.study
+    text = result.path.read_text(encoding="utf-8")
+    assert text.startswith("# Written by `depthscope tune`")
+    assert text.endswith(dump(result.study))
+    lrs = [result.study.parts["main"].arm(arm).set["lr"] for arm in ("plain", "skip")]
+    assert lrs == [choice.value for choice in result.tuned.choices]
+
+
+def test_again_does_nothing_new_and_chooses_the_same(study: Path, result: TuneResult) -> None:
+    before = result.path.read_bytes()
+    ended: list[str] = []
+
+    def hear(event: News) -> None:
+        if isinstance(event, Ended):
+            ended.append(event.run_id)
+
+    watcher = depthscope.Watcher(on_event=hear)
+    again = depthscope.tune(study, out=study.parent / "out", write=result.path, workers=1, watcher=watcher)
+    assert ended == []
+    assert again.tuned == result.tuned
+    assert result.path.read_bytes() == before
+
+
+def test_what_is_given_lies_over_the_file_and_loss_goes_down(study: Path, tmp_path: Path) -> None:
+    path = tmp_path / "loss.toml"
+    path.write_text(STUDY + 'metric = "validation_loss"\n', encoding="utf-8")
+    made = depthscope.tune(
+        path, grid=[1e-9, 0.1], seeds=[77], validation=20, out=tmp_path / "out", write=tmp_path / "t.toml", workers=1
+    )
+    assert (made.tuned.grid, made.tuned.seeds, made.tuned.validation) == ((1e-9, 0.1), (77,), 20)
+    for choice in made.tuned.choices:
+        assert choice.value == 0.1
+        assert choice.edge == "high"
+        low, high = (score.mean for score in choice.scores)
+        assert low is not None
+        assert high is not None
+        assert high < low
+
+
+def test_of_equal_values_the_smaller_wins(tmp_path: Path, study: Path) -> None:
+    # Rates that change no bit of a float32 weight give equal figures.
+    made = depthscope.tune(study, grid=[1e-30, 1e-28], out=tmp_path / "out", write=tmp_path / "t.toml", workers=1)
+    assert [choice.value for choice in made.tuned.choices] == [1e-30, 1e-30]
+
+
+def test_no_value_that_is_fit(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no value of lr is fit for arm 'plain' of part 'main': of all 2 that were"):
+        depthscope.tune(study, grid=[1e5, 1e6], seeds=1, out=tmp_path / "out", write=tmp_path / "t.toml", workers=1)
+    assert not (tmp_path / "t.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "given", "says"),
+    [
+        ("grid = [1e5, 0.02, 0.1]", "", {}, "tuning.grid: missing"),
+        (
+            "[tuning]\ngrid = [1e5, 0.02, 0.1]\nvalidation = 30\nseeds = 2\n",
+            "",
+            {},
+            "no grid to tune with. Give --grid",
+        ),
+        ("validation = 30", "validation = 150", {}, "validation: wanted 0 to 149 of the 150, got 150"),
+        ("", "", {"grid": [0.1]}, "tuning.grid: wanted at least 2 entries"),
+        ("", "", {"grid": [0.1, 0.0]}, "tuning.grid: wanted more than 0, got 0.0."),
+        ("", "", {"seeds": [1]}, "tuning.seeds: seed 1 is run by part 'main'"),
+        ("", "", {"seeds": 0}, "tuning.seeds: wanted 1 or more"),
+        ("", "", {"validation": 0}, "tuning.validation: wanted 1 or more"),
+        ("", "", {"write": "nowhere/t.toml"}, "its folder does not exist"),
+        ("", "", {"write": "mine.toml"}, "holds the study 'mine', no tuned 'mine-tuned'"),
+        ("", "", {"write": "thesis.tex"}, "is there and no tuned study"),
+    ],
+)
+def test_refused_before_anything_is_written(
+    tmp_path: Path, old: str, new: str, given: dict[str, Any], says: str
+) -> None:
+    assert old in STUDY
+    path = tmp_path / "mine.toml"
+    path.write_text(STUDY.replace(old, new) if old else STUDY, encoding="utf-8")
+    (tmp_path / "thesis.tex").write_text("do not lose me", encoding="utf-8")
+    given = {**given, "write": tmp_path / given.get("write", "t.toml")}
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError, match=re.escape(says)):
+        depthscope.tune(path, out=tmp_path / "out", workers=1, **given)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_tuned_study_refuses_the_seeds_of_the_choice(result: TuneResult) -> None:
+    with pytest.raises(UserError, match=r"seeds: seed 10000 was used to choose lr \(tuned.seeds\); run others"):
+        depthscope.plan(result.path, seeds=[0, 10_000])
