@@ -151,6 +151,20 @@ def test_failures_divergences_retries_and_another_drivers_runs_are_counted_and_n
     assert line == "main: plain depth 8 seed 1 40/100 resumed at step 40"
 
 
+def test_a_run_that_only_measures_says_so_and_is_expected_to_take_as_long_again() -> None:
+    screen = Screen()
+    screen.begin([0, 3])
+    screen.at(0, screen.started(0))
+    screen.at(1, screen.ended(0))
+    screen.at(2, api.Started(run_id=screen.runs[3], layers=(), parameters=1, digests=Digests(), num_steps=0))
+    screen.at(62, api.DoneElsewhere(run_id=screen.runs[0], outcome=DONE))
+    head, line = screen.text()[0], screen.text()[-1]
+    assert line == "main: plain depth 20 seed 0 measuring"
+    assert "left" in head
+    screen.at(63, screen.ended(3))
+    assert "the page is being made" in screen.text()[0]
+
+
 def test_what_a_checkpoint_gave_counts_for_the_bar_and_not_for_the_pace() -> None:
     screen = Screen()
     screen.begin([0])
@@ -241,4 +255,4 @@ def test_a_run_of_no_steps_and_one_that_is_not_in_the_plan_break_nothing() -> No
     assert (pace.ended, pace.fraction, pace.left(3.0, [])) == (0, 0.0, None)
     line = Line(0.0)
     line.move("a", 0, 0, 0.0)
-    assert (line.fraction, line.left()) == (0.0, None)
+    assert (line.fraction, line.left(7.0)) == (0.0, 7.0)

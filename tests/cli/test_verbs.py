@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,47 @@ def test_studies(call: Call) -> None:
 def test_no_arguments_show_the_help(call: Call) -> None:
     shell = call()
     assert "Usage" in shell.out + shell.err
+    assert shell.code == 2
+    assert "depthscope:" not in shell.out + shell.err
+
+
+def test_code_beside_the_study_is_found_by_name(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('not the one of the standard library')")
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "def points(seed, root):\n"
+        "    x = np.eye(4)\n"
+        "    return {'x_train': x, 'y_train': [0, 1, 0, 1], 'x_test': x, 'y_test': [0, 1, 0, 1]}\n"
+    )
+    study = """
+name = "mine"
+title = { en = "Mine" }
+seeds = 1
+[base]
+backend = "numpy"
+family = "mlp"
+depth = 2
+width = 4
+activation = "tanh"
+init = "gaussian"
+data = "mine:points"
+steps = 3
+[parts.main]
+arms = [{ name = "plain" }]
+"""
+    (tmp_path / "mine.toml").write_text(study)
+    # The installed command: Python itself puts the folder of a script on the path, not the one it is started in.
+    command: list[object] = [
+        Path(sys.executable).with_name("depthscope"),
+        "run",
+        "mine.toml",
+        "--out",
+        "out",
+        "--workers",
+        "1",
+    ]
+    done = subprocess.run([str(each) for each in command], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_failed_runs_are_told_and_end_with_code_1(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,8 +152,6 @@ def test_words_of_a_study_are_never_markup(call: Call, tmp_path: Path) -> None:
 
 def test_a_terminal_without_the_letters_is_no_failure(folder: Path) -> None:
     import os
-    import subprocess
-    import sys
 
     code = f"import sys; from depthscope.cli.main import main; sys.argv = ['', 'report', {str(folder)!r}]; main()"
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}

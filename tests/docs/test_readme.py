@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,15 +30,58 @@ def test_every_verb_of_the_command_line_is_in_the_readme_with_its_function() -> 
     assert all(callable(getattr(depthscope, function)) for function in rows.values())
 
 
-def test_the_options_in_the_readme_are_those_of_run() -> None:
-    from depthscope.cli import main
+FLAGS = {
+    "run": "--out --size --seeds --data --device --workers --executor --address --checkpoint-minutes --log "
+    "--lang --figures --json",
+    "plan": "--size --seeds --json",
+    "tune": "--size --grid --seeds --validation --out --write --data --device --workers --executor --address "
+    "--checkpoint-minutes --log --lang --json",
+    "schema": "",
+    "status": "--watch --json",
+    "report": "--lang --figures --json",
+    "studies": "--json",
+}
+"""Every flag of the command line: a new one is a decision."""
 
-    line = next(line for line in README.splitlines() if line.startswith("Options:"))
+OF_ALL_OR_OTHERS = {"--help", "--index-url", "--extra", "--logdir"}
+
+
+def flags() -> dict[str, set[str]]:
     import typer.main
 
-    command = typer.main.get_command(main.app)
-    options = {name for parameter in command.commands["run"].params for name in parameter.opts if name.startswith("--")}  # type: ignore[attr-defined]
-    assert set(re.findall(r"`(--[a-z]+)", line)) == options - {"--figures", "--help"}
+    from depthscope.cli.main import app
+
+    commands: Any = typer.main.get_command(app)
+    return {
+        verb: {name for parameter in command.params for name in parameter.opts if name.startswith("--")} - {"--help"}
+        for verb, command in commands.commands.items()
+    }
+
+
+def test_the_flags_are_these() -> None:
+    assert {verb: sorted(names) for verb, names in flags().items()} == {
+        verb: sorted(names.split()) for verb, names in FLAGS.items()
+    }
+
+
+def test_the_options_in_the_readme_are_those_of_run() -> None:
+    paragraph = README.split("Options of `run`: ")[1].split(";")[0]
+    assert set(re.findall(r"`(--[a-z-]+)", paragraph)) == flags()["run"]
+
+
+def test_every_flag_in_the_readme_is_one_of_its_verb() -> None:
+    known = flags()
+    calls = re.findall(r"\bdepthscope (\w+)([^|\n#;]*)", README)
+    assert len(calls) > 10
+    wrong = {
+        (verb, flag)
+        for verb, rest in calls
+        for flag in re.findall(r"--[a-z][a-z-]*", rest)
+        if verb in known and flag not in known[verb]
+    }
+    assert not wrong
+    everywhere = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", README))
+    assert everywhere - OF_ALL_OR_OTHERS <= {flag for names in known.values() for flag in names}
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(((?!https?:)[^)#]+)\)", README))))
@@ -63,8 +107,9 @@ def test_the_study_in_the_readme_is_one() -> None:
     from depthscope.study.expand import expand
     from depthscope.study.toml import parse
 
-    (text,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    text, tuning = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
     assert len(expand(parse(text, source="README.md")).runs) == 24
+    expand(parse(text + tuning, source="README.md"))
 
 
 def test_no_source_file_is_over_300_lines() -> None:

@@ -23,5 +23,6 @@ from depthscope.record.events import Progress as Progress
 from depthscope.record.events import Resumed as Resumed
 from depthscope.record.events import Retried as Retried
 from depthscope.record.events import Started as Started
+from depthscope.study.expand import Cell as Cell
 from depthscope.study.expand import Plan as Plan
 from depthscope.study.schema import study_schema as study_schema

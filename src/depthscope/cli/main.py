@@ -18,16 +18,21 @@ from typing import Annotated
 import typer
 
 from depthscope.cli.options import (
+    Address,
+    CheckpointMinutes,
     Data,
     Device,
+    Executor,
     Figures,
     Folder,
     Json,
     Lang,
     Language,
+    Log,
     Seeds,
     Size,
     Study,
+    Watch,
     Workers,
     parsed_seeds,
 )
@@ -59,6 +64,10 @@ def run(
     data: Data = None,
     device: Device = "auto",
     workers: Workers = None,
+    executor: Executor = "processes",
+    address: Address = None,
+    checkpoint_minutes: CheckpointMinutes = 5.0,
+    log: Log = None,
     lang: Language = Lang.en,
     figures: Figures = False,
     as_json: Json = False,
@@ -76,6 +85,10 @@ def run(
             data=data,
             device=device,
             workers=workers,
+            executor=executor,
+            address=address,
+            checkpoint_minutes=checkpoint_minutes,
+            logs=log or (),
             lang=lang.value,
             figures=figures,
             watcher=watcher,
@@ -107,6 +120,10 @@ def tune(
     data: Data = None,
     device: Device = "auto",
     workers: Workers = None,
+    executor: Executor = "processes",
+    address: Address = None,
+    checkpoint_minutes: CheckpointMinutes = 5.0,
+    log: Log = None,
     lang: Language = Lang.en,
     as_json: Json = False,
 ) -> None:
@@ -126,6 +143,10 @@ def tune(
             data=data,
             device=device,
             workers=workers,
+            executor=executor,
+            address=address,
+            checkpoint_minutes=checkpoint_minutes,
+            logs=log or (),
             lang=lang.value,
             watcher=watcher,
         )
@@ -143,12 +164,20 @@ def schema() -> None:
 
 
 @app.command()
-def status(folder: Folder, as_json: Json = False) -> None:
-    """Show where a study's folder stands, also while another process is filling it."""
+def status(folder: Folder, watch: Watch = False, as_json: Json = False) -> None:
+    """Show where a study's folder stands, also while another process or machine is filling it."""
     from depthscope import api
-    from depthscope.cli import tables
+    from depthscope.cli import standing, tables
 
-    tables.status(api.status(folder), as_json=as_json)
+    if watch and as_json:
+        raise UserError("--watch is for people, --json for programs: choose one; a program can call status again.")
+    if watch:
+        with contextlib.suppress(KeyboardInterrupt):  # the way to leave
+            standing.watch(lambda: api.status(folder), tables.console())
+    elif as_json:
+        print(standing.as_json(api.status(folder)))
+    else:
+        tables.console().print(standing.drawn(api.status(folder)))
 
 
 @app.command()

@@ -31,6 +31,30 @@ Workers = Annotated[
     int | None, typer.Option(help="Processes; as many as cores on a CPU by default.", rich_help_panel=_WHERE)
 ]
 
+Executor = Annotated[
+    str,
+    typer.Option(help="serial (in this process), processes (on this machine) or ray.", rich_help_panel=_WHERE),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a running Ray cluster: HOST:PORT, or auto. Without it, --executor ray starts Ray on this machine.",
+        rich_help_panel=_WHERE,
+    ),
+]
+CheckpointMinutes = Annotated[
+    float,
+    typer.Option(
+        help="A run is saved at the end of an epoch, and within a long epoch after so many minutes.",
+        rich_help_panel=_WHERE,
+    ),
+]
+Log = Annotated[
+    list[str] | None,
+    typer.Option(help="tensorboard: event files of all figures. May be given again.", rich_help_panel=_SHOWN),
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, until all runs are done.")]
+
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON for programs instead of text for people.", rich_help_panel=_SHOWN)
 ]

@@ -84,10 +84,10 @@ class Line:
         (begin, before), (end, after) = self._samples[0], self._samples[-1]
         return (after - before) / (end - begin) if end > begin and after > before else None
 
-    def left(self) -> float | None:
-        """Seconds to its end at its own pace so far."""
+    def left(self, now: float) -> float:
+        """Seconds to its end at its own pace so far; as long as it has taken, where it has not moved yet."""
         gone = self.fraction - (self._first or 0.0)
-        return (1 - self.fraction) / gone * (self._now - self._since) if gone > 0 else None
+        return (1 - self.fraction) / gone * (self._now - self._since) if gone > 0 else now - self._since
 
 
 class Pace:
@@ -128,6 +128,7 @@ class Pace:
     def move(self, run_id: str, fraction: float) -> None:
         """A run stands at a fraction."""
         if run_id not in self._ended:
+            self._from.setdefault(run_id, fraction)  # another driver's: where it was first seen
             self._at[run_id] = fraction
 
     def end(self, run_id: str, now: float) -> None:
@@ -155,4 +156,4 @@ class Pace:
         if self._begun is None or gone <= 0 or now <= self._begun:
             return None
         overall = (1 - self.fraction) * self._sum / gone * (now - self._begun)
-        return max([overall, *(left for line in lines if (left := line.left()) is not None)])
+        return max([overall, *(line.left(now) for line in lines)])

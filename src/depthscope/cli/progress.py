@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from depthscope import api
+from depthscope.cli.names import group_name, run_names
 from depthscope.cli.pace import Line, Pace, clock_words, rough_weights
 
 MAX_LINES = 8
@@ -94,10 +95,9 @@ class Board:
                     self._key_of[spec.run_id] = task.specs[0].run_id if together else spec.run_id
                 if together:
                     self._groups.add(task.specs[0].run_id)
+            self._names = run_names(planned)
             for cell in planned.cells:
-                words = " ".join([f"{cell.part}:", cell.arm, *(f"{key} {value}" for key, value in cell.axes.items())])
-                self._names.setdefault(cell.run_id, f"{words} seed {cell.seed}")
-                self._names.setdefault(f"group {self._key_of[cell.run_id]}", words)
+                self._names.setdefault(f"group {self._key_of[cell.run_id]}", group_name(cell))
             self._units = {
                 run_id: "images/s" if spec.data in ("cifar10", "images") else "examples/s"
                 for run_id, spec in planned.runs.items()
@@ -223,8 +223,11 @@ class Board:
         row = Table.grid(padding=(0, 1))
         left = pace.left(now, self._lines.values())
         times = f"{clock_words(now - self._began)} elapsed"
-        if left is not None and not self._closed:
-            times += f", about {clock_words(left)} left"
+        if not self._closed:
+            if pace.ended == pace.total:
+                times += ", the page is being made"
+            elif left is not None:
+                times += f", about {clock_words(left)} left"
         row.add_row(
             Text(self._title, style="bold"),
             ProgressBar(total=1.0, completed=pace.fraction, width=24),
@@ -252,7 +255,7 @@ class Board:
             table.add_row(
                 Text(f"  {name}"),
                 ProgressBar(total=1.0, completed=line.fraction, width=12),
-                Text(f"{line.step:,}/{line.num_steps:,}"),
+                Text(f"{line.step:,}/{line.num_steps:,}" if line.num_steps else "measuring"),
                 Text(f"{rate:,.0f} {self._units.get(run_id, 'examples/s')}" if rate else ""),
                 Text(line.text),
             )

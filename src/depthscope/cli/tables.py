@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from depthscope.api import Report, Status, StudyInfo
+from depthscope.api import Report, StudyInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _MARKS = {"supported": ("✓", "green"), "refuted": ("✗", "red"), "undecided": ("?", "yellow")}
 
 
-def _console() -> Console:
+def console() -> Console:
+    """Where text for people goes."""
     # A pipe has no width of its own: give it enough that no figure is cut.
     # Words from a study are words: never markup.
     return Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False)
@@ -33,7 +34,7 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     if as_json:
         _json({"folder": str(found.folder), "page": str(found.page), "headline": found.headline, **found.document})
         return
-    console = _console()
+    screen = console()
     title = found.results.study.title
     table = Table(
         title=Text({str(key): words for key, words in title.items()}.get(lang) or next(iter(title.values()))),
@@ -50,20 +51,20 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
             Text(words + star),
             Text(finding.reasons.get(lang, finding.reason)),
         )
-    console.print(table)
-    console.print(Text(found.headline))
+    screen.print(table)
+    screen.print(Text(found.headline))
     failed = [row for row in found.results.rows if row.record is not None and row.record.outcome.status == "failed"]
     for row in failed[:3]:
         assert row.record is not None
-        console.print(
+        screen.print(
             Text(f"failed: {row.cell.part}, {row.cell.arm}, seed {row.cell.seed}: {row.record.outcome.reason}")
         )
     if failed:
-        console.print(f"{len(failed)} of {len(found.results.rows)} runs failed; the same command tries them again.")
+        screen.print(f"{len(failed)} of {len(found.results.rows)} runs failed; the same command tries them again.")
     unfinished = [row for row in found.results.rows if row.record is None]
     if unfinished:
-        console.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")
-    console.print(Text(f"page: {found.page}"), soft_wrap=True)
+        screen.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")
+    screen.print(Text(f"page: {found.page}"), soft_wrap=True)
 
 
 def plan(planned: Any, costs: Mapping[str, Any] | None, *, as_json: bool) -> None:
@@ -81,7 +82,7 @@ def plan(planned: Any, costs: Mapping[str, Any] | None, *, as_json: bool) -> Non
         study = planned.study
         _json({"study": study.name, "size": study.size, "num_runs": len(planned.runs), "rows": list(rows.values())})
         return
-    console = _console()
+    screen = console()
     size = f", size {planned.study.size}" if planned.study.size else ""
     table = Table(title=Text(f"{planned.study.name}{size}: {len(planned.runs)} runs"), title_justify="left")
     for column in ("part", "arm", "at", "seeds", "parameters", "training FLOPs a run"):
@@ -98,26 +99,10 @@ def plan(planned: Any, costs: Mapping[str, Any] | None, *, as_json: bool) -> Non
             f"{row['parameters']:,}" if row["parameters"] is not None else "needs torch",
             f"{flops:.2e}" if flops else "–",
         )
-    console.print(table)
+    screen.print(table)
     total = sum(len(row["run_ids"]) * (row["train_flops_per_run"] or 0.0) for row in rows.values())
     if total:
-        console.print(f"{total:.2e} training FLOPs in all (a multiply and an add are two).")
-
-
-def status(found: Status, *, as_json: bool) -> None:
-    """Counts of runs by status, and what is damaged."""
-    if as_json:
-        damaged = {damage.run_id: damage.reason for damage in found.damaged}
-        _json({"study": found.study.name, "size": found.study.size, "counts": found.counts, "damaged": damaged})
-        return
-    console = _console()
-    size = f", size {found.study.size}" if found.study.size else ""
-    counts = ", ".join(f"{number} {name}" for name, number in found.counts.items() if number)
-    console.print(Text(f"{found.study.name}{size}: {counts}"))
-    for damage in found.damaged:
-        console.print(Text(f"{damage.run_id}: {damage.reason}; it will be done again.", style="yellow"))
-    if not found.complete:
-        console.print("The same `depthscope run` command continues.")
+        screen.print(f"{total:.2e} training FLOPs in all (a multiply and an add are two).")
 
 
 def studies(found: tuple[StudyInfo, ...], *, as_json: bool) -> None:
@@ -136,4 +121,4 @@ def studies(found: tuple[StudyInfo, ...], *, as_json: bool) -> None:
     for each in found:
         question = each.question or each.title
         table.add_row(each.name, question.get("en") or next(iter(question.values())), ", ".join(each.sizes))
-    _console().print(table)
+    console().print(table)
