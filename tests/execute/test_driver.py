@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from depthscope.execute.driver import drive, remaining
-from depthscope.execute.executors import TaskExecutor
+from depthscope.execute.executor import TaskExecutor
 from depthscope.execute.processes import Processes
 from depthscope.record.events import Ended, Event, Started
 from depthscope.record.folder import run_folder

@@ -16,7 +16,7 @@ from typing import Any
 
 from depthscope.core.errors import UserError
 from depthscope.core.files import mend
-from depthscope.execute.executors import Serial, TaskExecutor
+from depthscope.execute.executor import Serial, TaskExecutor
 from depthscope.execute.order import Done, Order, Settings
 from depthscope.execute.tell import Note
 from depthscope.execute.worker import do_task, stands, write_failure

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, final
 
 from depthscope.core.errors import UserError
-from depthscope.execute.executors import TaskExecutor, WorkerLostError, portable
+from depthscope.execute.executor import TaskExecutor, WorkerLostError, portable
 from depthscope.execute.tell import told_to
 
 CANNOT_START = (

@@ -22,7 +22,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, final
 
 from depthscope.core.errors import MissingDependencyError, UserError, shown
-from depthscope.execute.executors import TaskExecutor, WorkerLostError, portable
+from depthscope.execute.executor import TaskExecutor, WorkerLostError, portable
 from depthscope.execute.tell import told_to
 from depthscope.study.resources import DEFAULT, Resources
 
