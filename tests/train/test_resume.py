@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.train.own import package
+from tests.train.own import spec as own_spec
 
 from depthscope.core.errors import UserError
 from depthscope.lab.fit import fit
@@ -142,6 +144,18 @@ class Stopped:
     folders: list[Path]
 
 
+def stop_everywhere(task: Task, base: Path) -> Stopped:
+    case = Stopped(task, work(task, base / "whole"), [], [])
+
+    def keep(point: SafePoint) -> None:
+        case.points.append(point)
+        case.folders.append(base / str(len(case.points)))
+        shutil.copytree(base / "saved", case.folders[-1])
+
+    assert work(task, base / "saved", keep) == case.whole, "saving changed the run"
+    return case
+
+
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Stopped]:
     """Each case is trained once."""
@@ -149,17 +163,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Stopped
 
     def make(name: str) -> Stopped:
         if name not in made:
-            base = tmp_path_factory.mktemp("case")
-            case = Stopped(task_of(CASES[name][0]), {}, [], [])
-
-            def keep(point: SafePoint) -> None:
-                case.points.append(point)
-                case.folders.append(base / str(len(case.points)))
-                shutil.copytree(base / "saved", case.folders[-1])
-
-            case.whole = work(case.task, base / "whole")
-            assert work(case.task, base / "saved", keep) == case.whole, "saving changed the run"
-            made[name] = case
+            made[name] = stop_everywhere(task_of(CASES[name][0]), tmp_path_factory.mktemp("case"))
         return made[name]
 
     return make
@@ -179,6 +183,16 @@ def test_a_run_stopped_at_any_safe_point_ends_in_the_same_bits(
         assert work(case.task, here) == case.whole, f"stopped at step {steps[number]}"
         left = {path.name for spec in case.task.specs for path in run_folder(here, spec.run_id).iterdir()}
         assert not [each for each in left if "checkpoint" in each]
+
+
+def test_a_model_that_draws_and_a_probe_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = package(monkeypatch, tmp_path)
+    measures = ("layers", f"{name}.probes:norms")
+    spec = own_spec(name, model_options={"dropout": 0.5}, measures=measures, seed=3)
+    case = stop_everywhere(Task((spec,)), tmp_path)
+    assert [point.step for point in case.points] == [1, 2, 3, 4, 5, 6]
+    for folder in case.folders:
+        assert work(case.task, folder) == case.whole
 
 
 def test_a_run_stopped_at_every_safe_point_in_turn(stopped: Callable[[str], Stopped], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from depthscope.record.checkpoint import Checkpoint, read_checkpoint
 from depthscope.record.events import Ended, Event, Progress, Resumed, SafePoint, Started
 from depthscope.record.folder import STUDY_FILE
 from depthscope.record.lease import acquire
-from depthscope.record.provenance import provenance
+from depthscope.record.provenance import change_of_versions, provenance
 from depthscope.record.reader import Damage, read_record
 from depthscope.record.schema import RunRecord, Timings
 from depthscope.record.sinks import Sink, open_sinks
@@ -241,6 +241,8 @@ class _Portion:
                 step, self._num_steps = begun.state.step, begun.started.num_steps
                 self._held.stands(spec.run_id, step, self._num_steps)
                 tell(Resumed(run_id=spec.run_id, step=step, num_steps=self._num_steps))
+                if change := change_of_versions(writer.provenance):
+                    tell(Note(f"run {spec.run_id} goes on from its checkpoint with a change: {change}."))
         self._from.clear()
 
     def _share_time(self) -> None:
