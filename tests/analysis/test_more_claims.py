@@ -151,8 +151,8 @@ def test_the_axis_is_in_ascending_order_whatever_the_files(found: Any) -> None:
     finding = found(monotone("increasing"), values, "train_loss", **more)
     assert finding.verdict == "supported"
     assert [each.name for each in finding.estimates[:2]] == [
-        "train_loss: plain, depth 8 minus plain, depth 2",
-        "train_loss: plain, depth 16 minus plain, depth 8",
+        "train_loss: plain, depth 8 minus 2",
+        "train_loss: plain, depth 16 minus 8",
     ]
 
 

@@ -6,7 +6,7 @@ nothing is known of it does not mean that it started otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ class Control:
         num_skipped: seeds with two records that cannot be compared, because one keeps no digests.
         shared: tensors that both have and that start equal on every seed.
         differing: tensors that both have and that start otherwise on some seed.
+        reshaped: those of `differing` that have another shape there, as far as the records tell: they are other
+            tensors under one name, and not the same ones drawn otherwise.
         only_baseline: tensors of the baseline alone.
         only_arm: tensors of the other arm alone.
         same_data: whether both saw the same data on every seed; None where a record does not tell.
@@ -48,6 +50,7 @@ class Control:
     num_skipped: int
     shared: tuple[str, ...]
     differing: tuple[str, ...]
+    reshaped: tuple[str, ...]
     only_baseline: tuple[str, ...]
     only_arm: tuple[str, ...]
     same_data: bool | None
@@ -116,6 +119,7 @@ def compare(part: str, base: Sample, arm: Sample) -> Control:
     in_b = dict.fromkeys(name for _, b in inits for name in b)
     common = [name for name in in_a if name in in_b]
     equal = {name for name in common if all(a.get(name) == b.get(name) for a, b in inits)}
+    differing = tuple(name for name in common if name not in equal)
     specs = (base.rows[0].spec, arm.rows[0].spec)
     return Control(
         part=part,
@@ -125,7 +129,8 @@ def compare(part: str, base: Sample, arm: Sample) -> Control:
         seeds=tuple(sorted(pairs)),
         num_skipped=len(both) - len(pairs),
         shared=tuple(name for name in common if name in equal),
-        differing=tuple(name for name in common if name not in equal),
+        differing=differing,
+        reshaped=_reshaped(differing, next(iter(pairs.values()), None)),
         only_baseline=tuple(name for name in in_a if name not in in_b),
         only_arm=tuple(name for name in in_b if name not in in_a),
         same_data=_same([(a.digests.data, b.digests.data) for a, b in pairs.values()], absent=None),
@@ -150,6 +155,27 @@ def things(fields: Sequence[str]) -> tuple[str, ...]:
     """
     whole = {field for field, kind in OPTION_FIELDS.items() if kind in fields}
     return tuple(field for field in fields if field.partition(".")[0] not in whole)
+
+
+def _reshaped(differing: Sequence[str], pair: tuple[RunRecord, RunRecord] | None) -> tuple[str, ...]:
+    """Those tensors that have another shape in the two records.
+
+    A record knows what a layer gives out, and the layer before it what comes in. Of a tensor that belongs to no layer
+    (a scale of a norm) it knows nothing: it goes with the others where any has another shape.
+    """
+    if pair is None:
+        return ()
+    left, right = (dict(_shapes(record)) for record in pair)
+    known = {name: left[name] != right[name] for name in differing if name in left and name in right}
+    return tuple(name for name in differing if known.get(name, True)) if any(known.values()) else ()
+
+
+def _shapes(record: RunRecord) -> Iterator[tuple[str, tuple[object, ...]]]:
+    before: tuple[int, ...] = ()
+    for layer in record.layers:
+        if layer.weight is not None:
+            yield layer.weight, (before, layer.shape)
+        before = layer.shape
 
 
 def _code(record: RunRecord) -> str | None:

@@ -37,7 +37,7 @@ def judge_difference(
         (samples.samples(results, claim.part, a), samples.samples(results, claim.part, b)) for a, b in _minus(claim)
     ]
     columns = [tuple(samples.mean_by_seed(found, claim.metric) for found in pair) for pair in cells]
-    names = [name_of(pair, claim.metric) for pair in cells]
+    names = [f"{claim.metric}: {_short(pair)}" for pair in cells]
     scale = scale_of_operands(value for pair in columns for column in pair for value in column.values())
     made_from: list[Estimate]
     if len(cells) == 1:
@@ -81,11 +81,6 @@ def divergence(cells: Sequence[Pair], metric: str, expect: Expect) -> tuple[Says
             if any(samples.status(row, metric) == "diverged" for sample in found for row in sample.rows):
                 said.add(divergence_says(None if worst is None else sign * worst, expect))
     return tuple(sorted(said))
-
-
-def name_of(pair: Pair, metric: str) -> str:
-    """Such as `train_loss: plain, depth 56 minus plain, depth 20`."""
-    return f"{metric}: {_short(pair)}"
 
 
 def _minus(

@@ -80,6 +80,7 @@ class Pairing(Frozen):
         num_shared: tensors that both have and that start equal on every seed.
         num_common: tensors that both have.
         differing: names of those that start otherwise on some seed.
+        reshaped: names of those that have another shape there: other tensors under one name.
         only_a: names of the tensors of `a` alone.
         only_b: names of the tensors of `b` alone.
         same_data: whether both saw the same data; None where a record does not tell.
@@ -89,8 +90,8 @@ class Pairing(Frozen):
         fields: fields of a run in which the sides differ, depth among them.
         varied: the same where the options of a name that differs are one with it: what varies.
         flags: `data`, `order`, `augment`, `code`: not the same, so that the pairs are not pairs in this; `several`:
-            more than one thing varies; `implied`: tensors start otherwise though no setting of the initialiser
-            differs; `unknown`: the records do not tell.
+            more than one thing varies; `implied`: tensors of the same shape start otherwise though no setting
+            of the initialiser differs; `unknown`: the records do not tell.
     """
 
     a: str
@@ -99,6 +100,7 @@ class Pairing(Frozen):
     num_shared: int
     num_common: int
     differing: tuple[str, ...] = ()
+    reshaped: tuple[str, ...] = ()
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
     same_data: bool | None

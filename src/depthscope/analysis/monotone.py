@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from depthscope.analysis import samples
-from depthscope.analysis.differences import Pair, Side, divergence, means, name_of
+from depthscope.analysis.differences import Pair, Side, divergence, means
 from depthscope.analysis.effects import with_effect
 from depthscope.analysis.finding import Estimate, Verdict
 from depthscope.analysis.intervals import paired_t_interval
@@ -56,10 +56,17 @@ def _try(steps: list[Pair], claim: MonotoneClaim, level: float) -> tuple[list[Es
     tried, verdicts = [], []
     for pair in steps:
         columns = [samples.mean_by_seed(found, claim.metric) for found in pair]
-        step = paired_t_interval(*columns, level=level, name=name_of(pair, claim.metric), unit=claim.unit)
+        step = paired_t_interval(*columns, level=level, name=_name(pair, claim), unit=claim.unit)
         scale = scale_of_operands(value for column in columns for value in column.values())
         said: tuple[Says, ...] = divergence([pair], claim.metric, claim.expect)
         verdicts.append(of_survivors(against(step.low, step.high, claim.expect, claim.than, scale), said))
         own = samples.census([sample for found in pair for sample in found], claim.metric)
         tried.append(with_effect(noted(step, own, said)))
     return tried, all_hold(verdicts)
+
+
+def _name(pair: Pair, claim: MonotoneClaim) -> str:
+    """Such as `train_loss: plain, depth 32 minus 20`."""
+    after, before = (f"{found[0].axes[claim.axis]:g}" for found in pair)
+    cells = f" (mean of {len(pair[0])} cells)" if len(pair[0]) > 1 else ""
+    return f"{claim.metric}: {claim.arm}{cells}, {claim.axis} {after} minus {before}"

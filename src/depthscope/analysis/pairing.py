@@ -32,7 +32,8 @@ def pairings(results: Results, claim: Claim) -> tuple[Pairing, ...]:
     A selection of several cells is compared cell by cell, at equal values of the axes that the claim does not
     name. Cells that then have no partner are compared with none.
     """
-    return tuple(_pairing(claim.part, a, b) for a, b in _compared(results, claim))
+    tuned = results.study.tuned.field if results.study.tuned else None
+    return tuple(_pairing(claim.part, a, b, tuned) for a, b in _compared(results, claim))
 
 
 def _compared(results: Results, claim: Claim) -> Iterator[tuple[Sample, Sample]]:
@@ -62,7 +63,7 @@ def _partners(a: Sequence[Sample], b: Sequence[Sample], named: set[str]) -> Iter
         yield from ((one, other) for other in b if free(one) == free(other))
 
 
-def _pairing(part: str, a: Sample, b: Sample) -> Pairing:
+def _pairing(part: str, a: Sample, b: Sample, tuned: str | None) -> Pairing:
     found = compare(part, b, a)
     return Pairing(
         a=a.label,
@@ -71,6 +72,7 @@ def _pairing(part: str, a: Sample, b: Sample) -> Pairing:
         num_shared=len(found.shared),
         num_common=len(found.shared) + len(found.differing),
         differing=found.differing,
+        reshaped=found.reshaped,
         only_a=found.only_arm,
         only_b=found.only_baseline,
         same_data=found.same_data,
@@ -79,12 +81,18 @@ def _pairing(part: str, a: Sample, b: Sample) -> Pairing:
         same_code=found.same_code,
         fields=found.fields,
         varied=things(found.fields),
-        flags=flags(found),
+        flags=flags(found, tuned=tuned),
     )
 
 
-def flags(control: Control) -> tuple[Flag, ...]:
-    """What a reader must be warned of in a comparison; see `finding.Pairing`."""
+def flags(control: Control, *, tuned: str | None = None) -> tuple[Flag, ...]:
+    """What a reader must be warned of in a comparison; see `finding.Pairing`.
+
+    Args:
+        control: what the sides share.
+        tuned: a field that was tuned for each arm. That it differs is what makes the comparison fair, so that it is
+            no second thing.
+    """
     if not control.seeds:
         return ("unknown",)
     facts: dict[Flag, bool | None] = {
@@ -94,9 +102,9 @@ def flags(control: Control) -> tuple[Flag, ...]:
         "code": control.same_code,
     }
     found: list[Flag] = [flag for flag, same in facts.items() if same is False]
-    if len(things(control.fields)) > 1:
+    if len(set(things(control.fields)) - {tuned}) > 1:
         found.append("several")
-    if control.differing and not any(field in _INIT for field in control.fields):
+    if set(control.differing) - set(control.reshaped) and not any(field in _INIT for field in control.fields):
         found.append("implied")
     if None in facts.values():
         found.append("unknown")

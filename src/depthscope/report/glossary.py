@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from depthscope.analysis.table import Results
+from depthscope.analysis.verdicts import CHANGES
 from depthscope.report.words import Words
 
 
@@ -16,6 +17,8 @@ def glossary(results: Results, words: Words) -> list[tuple[str, str]]:
         "confirmatory": bool(study.claims),
         "interval": True,
         "twofold": any(claim.kind == "difference_in_differences" for claim in study.claims),
+        "effect": any(claim.kind in CHANGES for claim in study.claims),
+        "margin": any(claim.kind == "no_degradation" for claim in study.claims),
         "nats": any(spec.steps != 0 for spec in specs),
         "seed": True,
         "options": any(spec.shortcut in ("A", "B") for spec in specs),

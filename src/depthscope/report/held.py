@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from depthscope.analysis.controls import Control, controls
+from depthscope.analysis.controls import Control, controls, things
+from depthscope.analysis.pairing import flags
 from depthscope.analysis.table import Results
+from depthscope.report.paired import flag_text, some, span
 from depthscope.report.words import Words
 
 
@@ -37,7 +39,7 @@ def control_cards(results: Results, words: Words) -> list[dict[str, Any]]:
         {
             "pair": _pair(results, group[0], words),
             "places": _places(group, words),
-            "items": [item for item in _items(results, group, words) if item],
+            "items": [{"flag": False, **item} for item in _items(results, group, words) if item],
         }
         for group in groups.values()
         if group[0].seeds
@@ -62,13 +64,10 @@ def _places(group: Sequence[Control], words: Words) -> str:
 def _items(results: Results, group: Sequence[Control], words: Words) -> list[dict[str, Any] | None]:
     first = group[0]
 
-    def span(counts: Sequence[int]) -> str:
-        return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}–{max(counts)}"
-
     def fact(value: bool | None, key: str) -> dict[str, Any] | None:
         if value is None:
             return None
-        return {"held": value, "text": words(f"{key}.{'same' if value else 'other'}")}
+        return {"held": value, "flag": not value, "text": words(f"{key}.{'same' if value else 'other'}")}
 
     shared = span([len(each.shared) for each in group])
     items: list[dict[str, Any] | None] = []
@@ -76,13 +75,13 @@ def _items(results: Results, group: Sequence[Control], words: Words) -> list[dic
         key = "control.some_shared" if first.differing else "control.shared"
         items.append({"held": True, "text": words(key, count=shared, seeds=len(first.seeds))})
     if first.differing:
-        names = _some(first.differing)
+        names = some(first.differing)
         count = span([len(each.differing) for each in group])
         items.append({"held": False, "text": words("control.differing", count=count, names=names)})
     for only, key in ((first.only_arm, "only_arm"), (first.only_baseline, "only_baseline")):
         if only:
             count = span([len(getattr(each, key)) for each in group])
-            items.append({"held": False, "text": words(f"control.{key}", count=count, names=_some(only))})
+            items.append({"held": False, "text": words(f"control.{key}", count=count, names=some(only))})
     items.append(fact(first.same_data, "control.data"))
     spec = next(row.spec for row in results.rows if row.cell.part == first.part)
     if spec.steps != 0 and spec.batch_size is None:
@@ -96,8 +95,14 @@ def _items(results: Results, group: Sequence[Control], words: Words) -> list[dic
         items.append({"held": False, "text": words("control.skipped", count=skipped)})
     if first.fields:
         items.append({"held": False, "text": words("control.fields", fields=", ".join(first.fields))})
+    told = [flag for flag in flags(first, tuned=_tuned(results)) if flag in ("several", "implied", "code")]
+    varied = things(first.fields)
+    drawn = [name for name in first.differing if name not in first.reshaped]
+    items += [
+        {"held": False, "flag": True, "text": flag_text(flag, words, varied=varied, differing=drawn)} for flag in told
+    ]
     return items
 
 
-def _some(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+def _tuned(results: Results) -> str | None:
+    return results.study.tuned.field if results.study.tuned else None

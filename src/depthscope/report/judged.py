@@ -9,10 +9,11 @@ from typing import Any
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.table import Results
 from depthscope.analysis.verdicts import CHANGES
-from depthscope.analysis.wording import spoken, spoken_method, spoken_note, with_spread
+from depthscope.analysis.wording import quantity, spoken, spoken_method, spoken_note, with_spread
 from depthscope.report import charts
 from depthscope.report.charts.claims import wanted_range
 from depthscope.report.numbers import interval, number, percent
+from depthscope.report.paired import pairing_lines
 from depthscope.report.words import Words
 from depthscope.study.claims import Claim, LevelClaim, TheoryClaim
 
@@ -25,7 +26,8 @@ STRIP = 220
 def claims(results: Results, findings: Sequence[Finding], words: Words) -> list[dict[str, Any]]:
     """A card a finding: verdict, text, figure, reason, and the estimates behind it."""
     declared = {claim.name: claim for claim in results.study.claims}
-    return [_card(finding, declared.get(finding.claim), words) for finding in findings]
+    tuned = results.study.tuned.field if results.study.tuned else None
+    return [_card(finding, declared.get(finding.claim), words, tuned) for finding in findings]
 
 
 def declared(results: Results, words: Words) -> str:
@@ -73,7 +75,9 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
     margin = words(f"margin.{finding.expect}", margin=number(finding.margin, unit))
 
     title = words.metric(metric)
-    if _is_change(claim):
+    if finding.kind == "no_degradation":
+        title = words("worsening_of", metric=title)
+    elif _is_change(claim):
         title = words("difference_of", metric=title)
     elif isinstance(claim, TheoryClaim):
         title = words("over_theory")
@@ -113,7 +117,7 @@ def describe(finding: Finding, estimate: Estimate, words: Words) -> str:
     )
 
 
-def _card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]:
+def _card(finding: Finding, claim: Claim | None, words: Words, tuned: str | None) -> dict[str, Any]:
     first = finding.estimates[0] if finding.estimates else None
     squares = first is not None and first.unit == "fraction" and 0 < len(first.values) <= MAX_SQUARES
     judged = [each for each in judged_estimates(finding) if each.value is not None]
@@ -133,6 +137,8 @@ def _card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]
         "height": 0,
         "reason": finding.reasons.get(words.lang) or finding.reason,
         "rows": [_row(each, words) for each in finding.estimates],
+        "aside": _aside(finding, judged, words),
+        "pairing": pairing_lines(finding, words, tuned=tuned),
     }
 
 
@@ -153,6 +159,13 @@ def _short(judged: Sequence[Estimate], claim: Claim | None, words: Words) -> str
     """The judged estimates in a line: in full where it is one, else their values."""
     if len(judged) == 1:
         return with_spread(judged[0], words.lang, change=_is_change(claim))
+    if _is_change(claim):
+        shown = (
+            quantity(each.value, each.unit, words.lang, change=True, signed=True)
+            for each in judged
+            if each.value is not None
+        )
+        return words("comma").join(shown)
     return words("comma").join(number(each.value, each.unit) for each in judged)
 
 
@@ -177,6 +190,28 @@ def _strip(finding: Finding, judged: Sequence[Estimate], claim: Claim | None) ->
     return {"rows": rows, "wash": [place(edge) for edge in wanted], "edges": edges, "width": STRIP}
 
 
+def _aside(finding: Finding, judged: Sequence[Estimate], words: Words) -> str:
+    """The effect size of a claim on one difference, and the coverage that a family of claims leaves it."""
+    told = [effect(judged[0], words)] if len(judged) == 1 else []
+    text = told[0][:1].upper() + told[0][1:] + words("full_stop") if told and told[0] else ""
+    if finding.family > 1 and judged:
+        text += " " * bool(text) + words("family", count=finding.family, level=percent(judged[0].level))
+    return text
+
+
+def effect(estimate: Estimate, words: Words) -> str:
+    """The effect size of a paired difference, or why it has none; empty for other estimates."""
+    size = estimate.effect
+    if size is None:
+        return ""
+    if size.value is None:
+        return spoken_note(size.note, words.lang)
+    value, low, high = (
+        f"{each:.2f}".replace("-", "−") for each in (size.value, size.low, size.high) if each is not None
+    )
+    return words("effect", value=value, low=low, high=high)
+
+
 def _row(estimate: Estimate, words: Words) -> dict[str, str]:
     shown = [number(value, estimate.unit) for value in estimate.values[:20]]
     if len(estimate.values) > len(shown):
@@ -191,5 +226,6 @@ def _row(estimate: Estimate, words: Words) -> dict[str, str]:
         "method": f"{spoken_method(estimate.method, words.lang)}{words('comma')}{percent(estimate.level)}"
         if estimate.method
         else "",
+        "effect": effect(estimate, words),
         "values": "" if estimate.unit == "fraction" else "  ".join(shown),
     }

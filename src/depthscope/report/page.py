@@ -15,7 +15,7 @@ from markupsafe import Markup
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import content, gallery, glossary, held, judged, palette, recipe, sections
+from depthscope.report import content, gallery, glossary, held, judged, palette, recipe, sections, tuned
 from depthscope.report.charts import FONT, configure, rename_tables
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
@@ -79,6 +79,7 @@ def render(
         "counted": judged.counted(findings, words),
         "level": estimates.level,
         "parts": parts,
+        "tuned": tuned.tuned(results, words),
         "diagnoses": sections.diagnoses(results, words),
         "controls": held.control_cards(results, words),
         "by_design": held.by_design(results, words),
@@ -191,6 +192,7 @@ def _claim(claim: dict[str, Any], charts: Charts) -> dict[str, Any]:
 def _toc(context: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
     found = [("claims", words("claims_section"))] if context["claims"] else []
     found += [(part["id"], part["title"]) for part in context["parts"]]
+    found += [("tuned", context["tuned"]["title"])] if context["tuned"] else []
     for key, id_, name in (
         ("diagnoses", "diagnosis", "diagnosis_section"),
         ("controls", "control", "control_section"),

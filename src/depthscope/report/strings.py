@@ -1,4 +1,4 @@
-"""Every sentence of the page and its figures, in each language: three tables, and nothing outside them."""
+"""Every sentence of the page and its figures, in each language: four tables, and nothing outside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from depthscope.report.strings_judged import JUDGED
+from depthscope.report.strings_pairing import PAIRING
 from depthscope.report.strings_recipe import RECIPE
 
 Lang = Literal["en", "zh"]
@@ -29,6 +30,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "comma": (", ", "，"),
     "list": (", ", "、"),
     "colon": (": ", "："),
+    "full_stop": (".", "。"),
     "aside": ("{text} ({more})", "{text}（{more}）"),
     "contents": ("On this page", "本页目录"),
     # Arms
@@ -201,7 +203,7 @@ _TABLE: dict[str, tuple[str, str]] = {
 
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {
-        lang: MappingProxyType({key: texts[index] for key, texts in (_TABLE | JUDGED | RECIPE).items()})
+        lang: MappingProxyType({key: texts[index] for key, texts in (_TABLE | JUDGED | PAIRING | RECIPE).items()})
         for index, lang in enumerate(LANGS)
     }
 )

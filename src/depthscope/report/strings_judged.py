@@ -27,9 +27,10 @@ JUDGED: dict[str, tuple[str, str]] = {
     "claims_rule": (
         "How a verdict is reached: an interval that lies wholly on the claimed side makes the claim supported, one "
         "wholly beyond makes it refuted, and one that holds the margin leaves it undecided. A claim about every seed "
-        "is supported when every run satisfies it.",
+        "is supported when every run satisfies it. A claim of no degradation is supported only where the interval "
+        "rules out a worsening beyond its margin.",
         "判定规则：区间完全落在论断一侧为成立，完全落在另一侧为不成立，跨过界限则尚无定论。"
-        "关于“每个种子”的论断，须每次运行都满足才成立。",
+        "关于“每个种子”的论断，须每次运行都满足才成立。“无退化”论断仅在区间排除了超过界值的变差时成立。",
     ),
     "claims_exploratory": ("Exploratory claims", "探索性论断"),
     "claims_exploratory_lead": (
@@ -42,6 +43,7 @@ JUDGED: dict[str, tuple[str, str]] = {
     "verdict.refuted": ("refuted", "不成立"),
     "verdict.undecided": ("undecided", "尚无定论"),
     "difference_of": ("mean difference in {metric}", "{metric}之差的均值"),
+    "worsening_of": ("mean worsening of {metric}", "{metric}变差幅度的均值"),
     "of_seeds.median": ("{metric}, median over seeds", "{metric}，种子中位数"),
     "over_theory": ("measured over expected", "实测与理论之比"),
     "share_of_runs": ("share of seeds that satisfy the claim", "满足论断的种子所占比例"),

@@ -1,0 +1,85 @@
+"""What the two sides of a claim's comparison share, in a line, and what a reader must be warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from depthscope.analysis.finding import Finding, Flag, Pairing
+from depthscope.report.words import Words
+
+MOST = 4
+"""Lines under a claim: what its comparisons share is often the same, and then one line."""
+
+
+def pairing_lines(finding: Finding, words: Words, *, tuned: str | None = None) -> list[dict[str, Any]]:
+    """Lines of (text, flagged); comparisons with the same facts are one line.
+
+    Args:
+        finding: with its comparisons.
+        words: language.
+        tuned: the field that was tuned for each arm, if one was.
+    """
+    groups: dict[tuple[Any, ...], list[Pairing]] = {}
+    for each in finding.pairing:
+        facts = (each.seeds, each.same_data, each.same_order, each.same_augment, each.same_code)
+        groups.setdefault((*facts, each.varied, each.flags), []).append(each)
+    lines: list[dict[str, Any]] = []
+    for group in list(groups.values())[:MOST]:
+        head = words("pairing.between", a=group[0].a, b=group[0].b) if len(groups) > 1 else ""
+        if group[0].seeds:
+            lines.append({"flagged": False, "text": head + _shared(group, words, tuned)})
+            head = ""
+        lines += [{"flagged": True, "text": head + text} for text in flagged(group[0], words)]
+    return lines
+
+
+def flagged(pairing: Pairing, words: Words) -> list[str]:
+    """The warnings about a comparison as sentences."""
+    return [
+        flag_text(flag, words, varied=pairing.varied, differing=_drawn_otherwise(pairing)) for flag in pairing.flags
+    ]
+
+
+def flag_text(flag: Flag, words: Words, *, varied: Sequence[str], differing: Sequence[str]) -> str:
+    """One warning as a sentence."""
+    return words(f"flag.{flag}", varied=words("list").join(varied), count=len(differing), names=some(differing))
+
+
+def _drawn_otherwise(pairing: Pairing) -> list[str]:
+    return [name for name in pairing.differing if name not in pairing.reshaped]
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names of a list."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def span(counts: Sequence[int]) -> str:
+    """One number, or the least and the most."""
+    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}–{max(counts)}"
+
+
+def _shared(group: Sequence[Pairing], words: Words, tuned: str | None) -> str:
+    first = group[0]
+    told = [
+        words(
+            "pairing.tensors",
+            shared=span([each.num_shared for each in group]),
+            common=span([each.num_common for each in group]),
+            seeds=len(first.seeds),
+        )
+    ]
+    reshaped = [len(each.reshaped) for each in group]
+    if max(reshaped):
+        told.append(words("pairing.reshaped", count=span(reshaped)))
+    alone = [len(each.only_a) + len(each.only_b) for each in group]
+    if max(alone):
+        told.append(words("pairing.only", count=span(alone)))
+    same = [key for key in ("data", "order", "augment") if getattr(first, f"same_{key}")]
+    if same:
+        told.append(words("pairing.same", what=words("list").join(words(f"pairing.{key}") for key in same)))
+    fields = [words("pairing.tuned", field=field) if field == tuned else field for field in first.varied]
+    told.append(words("pairing.varied", fields=words("list").join(fields)) if fields else words("pairing.nothing"))
+    text = words("recipe.comma").join(told)
+    return text[:1].upper() + text[1:] + words("full_stop")
