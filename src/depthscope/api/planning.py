@@ -59,18 +59,24 @@ def plan(study: str | Path | StudySpec, *, size: str | None = None, seeds: int |
     return expand(spec, source=None if isinstance(study, StudySpec) else str(study))
 
 
-def costs(planned: Plan) -> dict[str, Cost] | None:
-    """run_id -> parameters and FLOPs of each run, counted on the networks themselves.
+def costs(planned: Plan, *, data: str | Path | None = None) -> dict[str, Cost] | None:
+    """run_id -> parameters, FLOPs and memory of each run, counted on the networks themselves.
 
-    Returns None where a run needs torch and it is not installed: the counts need it. A run on a data set of
-    the user's own is left out: its shapes are not known before it is loaded.
+    Args:
+        planned: from `plan`.
+        data: folder that holds the real data, for data sets of the user's own, which are loaded for their shapes.
+
+    Returns:
+        None where a run needs torch and it is not installed: the counts need it.
+
+    Raises:
+        UserError: user code that cannot be found or does not fit.
     """
     found: dict[str, Cost] = {}
     try:
         for task in planned.tasks:
-            counted = cost(task.specs[0])
-            if counted is not None:
-                found.update({spec.run_id: counted for spec in task.specs})
+            counted = cost(task.specs[0], Path(data) if data is not None else None, group=len(task.specs))
+            found.update({spec.run_id: counted for spec in task.specs})
     except MissingDependencyError:
         return None
     return found

@@ -62,6 +62,11 @@ class Network:
             self._buffers[name] = np.empty((self._shape[0], width, self._shape[2]), self._dtype)
         return self._buffers[name]
 
+    @property
+    def num_bytes(self) -> int:
+        """Of the buffers made so far; proportional to seeds and examples."""
+        return sum(buffer.nbytes for buffer in self._buffers.values())
+
     def forward(self, params: Mapping[str, Array], h_SIN: Array, *, first: int = 0) -> Array:
         """The logits [S, C, N].
 

@@ -80,10 +80,9 @@ def check_runs(
 
 def _check_signatures(spec: RunSpec) -> None:
     if is_user_code(spec.family):
-        from depthscope.train.network import FAMILY_FIELDS
+        from depthscope.train.network import FAMILY_FIELDS, SHAPES
 
-        offered = (*FAMILY_FIELDS, "num_inputs", "num_classes", "input_shape")
-        check_signature(spec.family, offered, spec.model_options, "model_options")
+        check_signature(spec.family, (*FAMILY_FIELDS, *SHAPES), spec.model_options, "model_options")
     if is_user_code(spec.data):
         check_signature(spec.data, ("seed", "root"), spec.data_options, "data_options")
     if is_user_code(spec.init):

@@ -1,11 +1,15 @@
-"""What a run costs: parameters and FLOPs, counted on the network itself."""
+"""What a run costs: parameters, FLOPs and memory, counted on the network itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
-from depthscope.train.build import resolve, target_of
+from depthscope.train.build import Context, load_data, resolve, target_of
+from depthscope.train.memory import DataShape, Memory, numpy_memory, torch_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,11 +20,17 @@ class Cost:
         parameters: trained numbers.
         forward_flops: of one example's forward pass (a multiply and an add are two); None where not counted.
         examples: examples seen in training (updates x batch).
+        num_steps: updates.
+        memory: of the runs that are trained side by side.
+        group: how many those are.
     """
 
     parameters: int
     forward_flops: int | None
     examples: int
+    num_steps: int
+    memory: Memory
+    group: int = 1
 
     @property
     def train_flops(self) -> float | None:
@@ -28,65 +38,94 @@ class Cost:
         return None if self.forward_flops is None else 3.0 * self.forward_flops * self.examples
 
 
-def cost(spec: RunSpec) -> Cost | None:
-    """The cost of a run; None where it cannot be told without loading a data set of the user's own.
+def cost(spec: RunSpec, root: Path | None = None, *, group: int = 1) -> Cost:
+    """The cost of a run.
 
-    A torch network is built on the meta device, where it has shapes and no memory, and counts itself.
+    A network of the catalogue is built on the meta device, where it has shapes and no memory, and counts
+    itself; one of the user's is built and fed two examples. Data of the user's is loaded, for its shapes.
+
+    Args:
+        spec: the run.
+        root: folder of the real data, for data sets of the user's that want it.
+        group: runs that differ only in their seed.
 
     Raises:
         MissingDependencyError: the run needs torch, and it is not installed.
+        UserError: user code that cannot be found or does not fit.
     """
-    if spec.data not in ("cifar10", "images", "spiral"):
-        return None
-    return _torch_cost(spec) if spec.backend == "torch" else _numpy_cost(spec)
+    data = data_shape(spec, root)
+    return _torch_cost(spec, data) if spec.backend == "torch" else _numpy_cost(spec, data, group)
 
 
-_CHANNELS, _CLASSES = 3, 10
-"""Of the built-in image sets."""
-
-
-def _torch_cost(spec: RunSpec) -> Cost:
-    family = resolve(target_of("family", spec.family, "torch"))
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    size, num_train, held_out = (_option(spec, name) for name in ("image_size", "num_train", "validation"))
-    with torch.device("meta"):
-        model = family(
-            depth=spec.depth,
-            width=spec.width,
-            shortcut=spec.shortcut,
-            num_inputs=_CHANNELS,
-            num_classes=_CLASSES,
-            **spec.model_options,
+def data_shape(spec: RunSpec, root: Path | None = None) -> DataShape:
+    """Of the run's data; that of the catalogue is known without loading it."""
+    if is_user_code(spec.data):
+        data = load_data(spec, Context(data_root=root))
+        held = sum(len(split) for split in (data.validation, data.test) if split is not None)
+        return DataShape(
+            input_shape=tuple(data.train.x.shape[1:]),
+            num_classes=data.num_classes,
+            num_train=len(data.train),
+            num_held=held,
+            itemsize=data.train.x.itemsize,
         )
-        counter = FlopCounterMode(display=False)
-        with counter, torch.no_grad():
-            model(torch.empty(2, _CHANNELS, size, size))
-    return Cost(
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        forward_flops=counter.get_total_flops() // 2,
-        examples=_examples(spec, num_train - held_out),
+    if spec.data == "spiral":
+        arms = _option(spec, "arms")
+        num = arms * _option(spec, "points_per_arm")
+        return DataShape(input_shape=(2,), num_classes=arms, num_train=num, num_held=num, itemsize=8)
+    size, held = _option(spec, "image_size"), _option(spec, "validation")
+    return DataShape(
+        input_shape=(3, size, size),
+        num_classes=10,
+        num_train=_option(spec, "num_train") - held,
+        num_held=_option(spec, "num_test") + held,
+        itemsize=1,
     )
 
 
-def _numpy_cost(spec: RunSpec) -> Cost:
+def _torch_cost(spec: RunSpec, data: DataShape) -> Cost:
+    resolve(target_of("family", spec.family, "torch"))
+    from depthscope.train.count import count_passes, network_of
+
+    model, x = network_of(spec, data)
+    passes = count_passes(model, x)
+    num_steps, examples = _length(spec, data)
+    return Cost(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        forward_flops=passes.flops,
+        examples=examples,
+        num_steps=num_steps,
+        memory=torch_memory(spec, data, model, passes.saved, passes.largest),
+    )
+
+
+def _numpy_cost(spec: RunSpec, data: DataShape, group: int) -> Cost:
     from depthscope.lab.stacks import parameter_shapes
     from depthscope.train.numpy_loop import stack_of
 
-    arms = _option(spec, "arms")
-    shapes = parameter_shapes(stack_of(spec, num_inputs=2, num_classes=arms)).values()
-    sizes = [shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in shapes]
-    products = 2 * sum(shape[0] * shape[1] for shape in shapes if len(shape) == 2)
-    num_train = arms * _option(spec, "points_per_arm") - _option(spec, "validation")
-    return Cost(parameters=sum(sizes), forward_flops=products, examples=_examples(spec, num_train))
+    stack: Any = stack_of(spec, num_inputs=data.example, num_classes=data.num_classes)
+    shapes = parameter_shapes(stack)
+    sizes = [shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in shapes.values()]
+    products = 2 * sum(shape[0] * shape[1] for shape in shapes.values() if len(shape) == 2)
+    num_steps, examples = _length(spec, data)
+    return Cost(
+        parameters=sum(sizes),
+        forward_flops=products,
+        examples=examples,
+        num_steps=num_steps,
+        memory=numpy_memory(spec, data, shapes, stack, group),
+        group=group,
+    )
 
 
 def _option(spec: RunSpec, name: str) -> int:
     return int(str(spec.data_options.get(name, 0)))
 
 
-def _examples(spec: RunSpec, num_train: int) -> int:
+def _length(spec: RunSpec, data: DataShape) -> tuple[int, int]:
+    """(updates, examples seen) of the whole training."""
+    batch = min(spec.batch_size or data.num_train, data.num_train)
     if spec.steps is not None:
-        return spec.steps * min(spec.batch_size or num_train, num_train)
-    return (spec.epochs or 0) * num_train
+        return spec.steps, spec.steps * batch
+    epochs = spec.epochs or 0
+    return epochs * -(-data.num_train // batch), epochs * data.num_train

@@ -27,18 +27,11 @@ from depthscope.train.build import target_of
 from depthscope.train.usercode import call, resolve
 
 FAMILY_FIELDS = ("depth", "width", "shortcut", "norm", "activation")
-"""Fields of a run that a family of the user's may take, beside `num_inputs`, `num_classes` and `input_shape`."""
+"""Fields of a run that a family of the user's may take."""
 
 
-def family_arguments(spec: RunSpec, data: Dataset) -> dict[str, Any]:
-    """All that a family of the user's is offered; it is passed what its signature names."""
-    shape = data.train.x.shape[1:]
-    return {
-        **{field: getattr(spec, field) for field in FAMILY_FIELDS},
-        "num_inputs": shape[0],
-        "num_classes": data.num_classes,
-        "input_shape": tuple(shape),
-    }
+SHAPES = ("num_inputs", "num_classes", "input_shape")
+"""What else it may take, of the data set's shape."""
 
 
 def make_network(
@@ -51,7 +44,7 @@ def make_network(
     """
     own = is_user_code(spec.family)
     return build(
-        partial(_own_family if own else _known_family, spec, data),
+        partial(make_module, spec, tuple(data.train.x.shape[1:]), data.num_classes),
         seed=spec.seed,
         device=device,
         dtype=dtype,
@@ -62,20 +55,20 @@ def make_network(
     )
 
 
-def _known_family(spec: RunSpec, data: Dataset) -> nn.Module:
-    found: nn.Module = resolve(target_of("family", spec.family, "torch"))(
-        depth=spec.depth,
-        width=spec.width,
-        shortcut=spec.shortcut,
-        num_inputs=data.train.x.shape[1],
-        num_classes=data.num_classes,
-        **spec.model_options,
-    )
-    return found
+def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """The module of a run on torch's default device, as its constructor leaves it.
 
-
-def _own_family(spec: RunSpec, data: Dataset) -> nn.Module:
-    found = call(spec.family, family_arguments(spec, data), spec.model_options)
+    Raises:
+        UserError: the user's family gives no module.
+    """
+    shapes = {"num_inputs": input_shape[0], "num_classes": num_classes}
+    if not is_user_code(spec.family):
+        known: nn.Module = resolve(target_of("family", spec.family, "torch"))(
+            depth=spec.depth, width=spec.width, shortcut=spec.shortcut, **shapes, **spec.model_options
+        )
+        return known
+    offered = {field: getattr(spec, field) for field in FAMILY_FIELDS}
+    found = call(spec.family, {**offered, **shapes, "input_shape": input_shape}, spec.model_options)
     if not isinstance(found, nn.Module):
         raise UserError(f"{spec.family}: returned {type(found).__name__}; wanted a torch.nn.Module.")
     return found

@@ -32,6 +32,7 @@ from depthscope.train.measure import (
     layer_rows,
     metric_rows,
 )
+from depthscope.train.memory import EVAL_BATCH
 from depthscope.train.network import additions_of, draws_of_step, make_network, make_optimizer, points_of
 from depthscope.train.probing import keep_last, own_probes, probe_model
 from depthscope.train.schedules import learning_rates
@@ -39,7 +40,6 @@ from depthscope.train.state import check_made_of, made_of, new_state, summary_of
 from depthscope.train.torch_state import restore, tensors_of
 from depthscope.train.usercode import code_digests
 
-_EVAL_BATCH = 512
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
@@ -251,8 +251,8 @@ class _Run:
     @torch.no_grad()
     def _clean_pass(self, x: Tensor, y: Tensor) -> dict[str, float]:
         total, hits = 0.0, 0
-        for start in range(0, len(y), _EVAL_BATCH):
-            part = slice(start, start + _EVAL_BATCH)
+        for start in range(0, len(y), EVAL_BATCH):
+            part = slice(start, start + EVAL_BATCH)
             # MPS has no float64, and the sum of ten thousand losses wants it.
             logits_BK = self.model(x[part]).cpu().double()
             y_B = y[part].cpu()

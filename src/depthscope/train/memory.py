@@ -1,0 +1,161 @@
+"""What training takes of memory: counted on the network itself, by part.
+
+Not in it: the interpreter and its libraries (some 100 MB with NumPy alone, 300 to 500 MB with torch), what a
+kernel needs while it works, the probes of the user's, and the gradient check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from depthscope.study.run import RunSpec
+from depthscope.train.measure import PROBE_BATCH
+
+EVAL_BATCH = 512
+"""Examples that are evaluated at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Bytes that runs trained side by side hold at their fullest.
+
+    Attributes:
+        weights: parameters and buffers; in the laboratory also the initial tensors, which are kept.
+        gradients: of the parameters.
+        optimizer: what it remembers.
+        activations: of the fullest moment: a training batch's saved for the backward pass and the gradients on their
+            way, or what `layers` keeps of its own batch in float64, or an evaluation's.
+        copies: the float64 copy of weights and gradients in which `layers` is measured.
+        data: the data set, and its splits as the engine takes them.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    copies: int
+    data: int
+
+    @property
+    def total(self) -> int:
+        """All parts together."""
+        return self.weights + self.gradients + self.optimizer + self.activations + self.copies + self.data
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataShape:
+    """What of a data set decides counts.
+
+    Attributes:
+        input_shape: of one example.
+        num_classes: number of classes.
+        num_train: training examples.
+        num_held: examples of the other splits.
+        itemsize: bytes of one input as the data set holds it.
+    """
+
+    input_shape: tuple[int, ...]
+    num_classes: int
+    num_train: int
+    num_held: int
+    itemsize: int
+
+    @property
+    def example(self) -> int:
+        """Numbers in one example."""
+        return int(np.prod(self.input_shape))
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the data set's own arrays, labels included."""
+        return (self.num_train + self.num_held) * (self.example * self.itemsize + 8)
+
+
+_SLOTS = {"adam": 2, "sgd": 1}
+"""Numbers that torch's optimisers remember of each parameter."""
+
+
+def torch_memory(spec: RunSpec, data: DataShape, model: Any, saved: int | None, largest: int) -> Memory:
+    """Of one run in torch.
+
+    Args:
+        spec: the run.
+        data: its data.
+        model: the module.
+        saved: bytes that one example's forward pass saves for the backward pass, in float32; None where unknown.
+        largest: bytes of the largest of those tensors.
+    """
+    size = 8 if spec.precision == "float64" else 4
+    parameters = sum(each.numel() for each in model.parameters())
+    tensors = parameters + sum(each.numel() for each in model.buffers())
+    slots = _SLOTS.get(spec.optimizer, 1)
+    if spec.optimizer == "sgd" and not spec.optimizer_options.get("momentum"):
+        slots = 0
+    num = data.num_train + data.num_held
+    # Behind autocast most of what is saved is half as wide; what stays in float32 makes this an upper bound.
+    width = {"float64": 2.0, "float32": 1.0, "bfloat16": 1.0}[spec.precision]
+    batch = min(spec.batch_size or data.num_train, data.num_train)
+    per_example = width * ((saved or 0) + 2 * largest)  # in the backward pass a gradient comes in as one goes out
+    layers = "layers" in spec.measures
+    # An evaluation keeps nothing: a block's input, and the input and the output of the two layers at work.
+    phases = [per_example * batch, width * 4 * largest * min(EVAL_BATCH, num)]
+    if layers:
+        phases.append(2.0 * ((saved or 0) + 2 * largest) * min(PROBE_BATCH, data.num_train))
+    padded = 0
+    if spec.augment == "crop_flip" and len(data.input_shape) == 3:
+        channels, height, across = data.input_shape
+        padded = data.num_train * channels * (height + 2 * spec.padding) * (across + 2 * spec.padding)
+    return Memory(
+        weights=tensors * size,
+        gradients=parameters * size,
+        optimizer=slots * parameters * size,
+        activations=int(max(phases)),
+        copies=8 * (tensors + parameters) if layers else 0,
+        data=data.num_bytes + size * (num * data.example + padded) + 8 * num,
+    )
+
+
+def numpy_memory(
+    spec: RunSpec, data: DataShape, shapes: Mapping[str, tuple[int, ...]], stack: Any, group: int
+) -> Memory:
+    """Of `group` runs trained side by side in the laboratory.
+
+    Args:
+        spec: one of the runs.
+        data: its data.
+        shapes: parameter name -> shape.
+        stack: the network's form.
+        group: seeds side by side.
+    """
+    from depthscope.lab.measure import gradients
+    from depthscope.lab.network import Network
+    from depthscope.lab.stacks import init_params
+
+    size = 8 if spec.precision == "float64" else 4
+    parameters = group * sum(int(np.prod(shape)) for shape in shapes.values())
+    # Buffers are proportional to the examples: counted on two.
+    draw: Any = spec.init
+    params = init_params(stack, [0], init=draw, gain=1.0, stem_gain=None)
+    x, y = np.zeros((1, 2, data.example)), np.zeros((1, 2), np.int64)
+    kept, _ = gradients(stack, params, x, y)
+    plain = Network(stack, 1, 2, np.float64)
+    scores = plain.forward(params, np.zeros((1, data.example, 2)))
+    plain.backward(params, np.zeros_like(scores), {name: np.empty_like(value) for name, value in params.items()})
+    num = data.num_train + data.num_held
+    numbers = group * data.num_train // 2
+    training = plain.num_bytes // 8 * size * numbers
+    measuring = kept.num_bytes * numbers if "layers" in spec.measures else 0
+    evaluating = plain.num_bytes * group * max(data.num_train, data.num_held) // 2
+    return Memory(
+        weights=2 * size * parameters,
+        gradients=size * parameters,
+        # Adam and momentum both work in a buffer of their own beside what they remember.
+        optimizer=(3 if spec.optimizer == "adam" else 1) * size * parameters,
+        activations=training + max(measuring, evaluating),
+        copies=2 * 8 * parameters if "layers" in spec.measures else 0,
+        data=group * (data.num_bytes + num * (8 * data.example + 8) + data.num_train * data.example * size),
+    )
