@@ -221,9 +221,9 @@ def test_a_broken_place_is_told_by_its_path(document: Document, data: st.DataObj
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(studies(), st.data())
-def test_two_thousand_broken_places_are_told_by_their_path(document: Document, data: st.DataObject) -> None:
+def test_a_thousand_broken_places_are_told_by_their_path(document: Document, data: st.DataObject) -> None:
     check_told(document, data)
 
 
