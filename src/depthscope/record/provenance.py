@@ -18,13 +18,13 @@ def provenance(*, device: str, threads: int, group_size: int = 1) -> Provenance:
     """The provenance of a run done here. No host or user name: records are for sharing."""
     cuda, gpu = _gpu() if device == "cuda" else (None, None)
     return Provenance(
-        depthscope=metadata.version("depthscope"),
+        depthscope=_version("depthscope"),
         python=platform.python_version(),
         numpy=np.__version__,
         blas=_blas(),
-        pyarrow=metadata.version("pyarrow"),
+        pyarrow=_version("pyarrow"),
         # Only where torch is loaded already: the laboratory's runs must not load it.
-        torch=metadata.version("torch") if "torch" in sys.modules else None,
+        torch=_version("torch") if "torch" in sys.modules else None,
         cuda=cuda,
         gpu=gpu,
         platform=f"{platform.system()} {platform.machine()}",
@@ -63,6 +63,11 @@ def change_of_versions(provenance: Provenance) -> str | None:
             now = ", ".join(f"{name} {getattr(provenance, name)}" for name in part.differs)
             parts.append(f"to step {part.step} with {was}, then with {now}")
     return "; ".join(parts) or None
+
+
+@cache
+def _version(package: str) -> str:
+    return metadata.version(package)  # reads and parses a file: milliseconds, at every run
 
 
 @cache
