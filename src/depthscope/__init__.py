@@ -4,8 +4,8 @@
 >>> [study.name for study in depthscope.studies()]
 ['cifar10', 'spiral']
 
-The verbs of the command line are functions here: `run`, `plan`, `costs`, `status`, `make_report`, `studies`, `tune`,
-`study_schema`.
+The verbs of the command line are functions here: `run`, `plan`, `costs`, `calibrate`, `status`, `make_report`,
+`studies`, `tune`, `study_schema`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from depthscope.api import Report as Report
     from depthscope.api import Watcher as Watcher
+    from depthscope.api import calibrate as calibrate
     from depthscope.api import costs as costs
     from depthscope.api import make_report as make_report
     from depthscope.api import plan as plan
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Report",
     "Watcher",
+    "calibrate",
     "costs",
     "make_report",
     "plan",

@@ -33,7 +33,7 @@ def test_every_verb_of_the_command_line_is_in_the_readme_with_its_function() -> 
 FLAGS = {
     "run": "--out --size --seeds --data --device --workers --executor --address --checkpoint-minutes --log "
     "--lang --figures --json",
-    "plan": "--size --seeds --json",
+    "plan": "--size --seeds --calibrate --data --device --workers --json",
     "tune": "--size --grid --seeds --validation --out --write --data --device --workers --executor --address "
     "--checkpoint-minutes --log --lang --json",
     "schema": "",

@@ -4,6 +4,7 @@ The verb `report` is `make_report` in Python: `depthscope.report` is the room th
 """
 
 from depthscope.api.planning import StudyInfo as StudyInfo
+from depthscope.api.planning import calibrate as calibrate
 from depthscope.api.planning import costs as costs
 from depthscope.api.planning import plan as plan
 from depthscope.api.planning import studies as studies

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
+from threadpoolctl import threadpool_limits
 
 from depthscope.core.errors import MissingDependencyError, UserError, shown
+from depthscope.execute.executors import available_cores
 from depthscope.study.expand import Plan, expand
 from depthscope.study.study import StudySpec, with_seeds
 from depthscope.study.toml import bundled, load, read_source, sizes_of
+from depthscope.train.build import Context, choose_device
+from depthscope.train.calibrate import Estimate
+from depthscope.train.calibrate import calibrate as estimate
+from depthscope.train.check import check_runs
 from depthscope.train.cost import Cost, cost
 
 
@@ -57,6 +63,43 @@ def plan(study: str | Path | StudySpec, *, size: str | None = None, seeds: int |
                 f"seeds: wanted a number of 1 to 10,000, or up to 10,000 seeds of 0 or more; got {shown(seeds)}."
             ) from error
     return expand(spec, source=None if isinstance(study, StudySpec) else str(study))
+
+
+def calibrate(
+    planned: Plan,
+    *,
+    data: str | Path | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    on_kind: Callable[[int, int], None] = lambda done, total: None,
+    on_download: Callable[[int, int | None], None] = lambda done, total: None,
+) -> Estimate:
+    """An estimate of a study's time, from a few real steps of each kind of run, here and on this device.
+
+    The runs that are timed use this process alone. Workers that share a machine slow each other down a little.
+
+    Args:
+        planned: from `plan`.
+        data: as for `run`.
+        device: as for `run`.
+        workers: as for `run`.
+        on_kind: hears how many kinds of run are timed, and of how many.
+        on_download: hears of a download.
+
+    Raises:
+        UserError: bad input, as `run` would tell it.
+    """
+    needs_torch = any(spec.backend == "torch" for spec in planned.runs.values())
+    chosen = choose_device(device) if needs_torch or device not in ("auto", "cpu") else "cpu"
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise UserError(f"workers: wanted a whole number of 1 or more, got {shown(workers)}.")
+    root = Path(data) if data is not None else None
+    first = [task.specs[0] for task in planned.tasks]
+    check_runs(first, root, on_download, among=planned.runs.values(), claims=planned.study.claims)
+    number = workers or (available_cores() if chosen == "cpu" else 1)
+    context = Context(device=chosen, data_root=root, threads=1)
+    with threadpool_limits(limits=context.threads, user_api="blas"):
+        return estimate(planned.tasks, context, workers=number, on_kind=on_kind)
 
 
 def costs(planned: Plan, *, data: str | Path | None = None) -> dict[str, Cost] | None:

@@ -19,6 +19,7 @@ import typer
 
 from depthscope.cli.options import (
     Address,
+    Calibrate,
     CheckpointMinutes,
     Data,
     Device,
@@ -99,13 +100,26 @@ def run(
 
 
 @app.command()
-def plan(study: Study, size: Size = None, seeds: Seeds = None, as_json: Json = False) -> None:
-    """Show the runs of a study, with their parameters and FLOPs, before anything starts."""
+def plan(
+    study: Study,
+    size: Size = None,
+    seeds: Seeds = None,
+    calibrate: Calibrate = False,
+    data: Data = None,
+    device: Device = "auto",
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Show the runs of a study, with their parameters, FLOPs and memory, before anything starts."""
     from depthscope import api
-    from depthscope.cli import tables
+    from depthscope.cli import planview
 
     planned = api.plan(study, size=size, seeds=parsed_seeds(seeds))
-    tables.plan(planned, api.costs(planned), as_json=as_json)
+    costs, estimate = api.costs(planned, data=data), None
+    if calibrate:
+        with planview.timing(quiet=as_json) as on_kind:
+            estimate = api.calibrate(planned, data=data, device=device, workers=workers, on_kind=on_kind)
+    planview.plan(planned, costs, estimate, as_json=as_json)
 
 
 @app.command()

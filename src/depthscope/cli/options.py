@@ -25,6 +25,9 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a stu
 Size = Annotated[str | None, typer.Option(help="smoke, quick or full; quick where the study has sizes.")]
 Seeds = Annotated[str | None, typer.Option(help="A number of seeds (10), or the seeds themselves (0,3,7).")]
 Data = Annotated[Path | None, typer.Option(help="Folder that holds the real data (or set DEPTHSCOPE_DATA).")]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Time a few real steps of each kind of run, and estimate the whole.")
+]
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.", rich_help_panel=_WHERE)]
 Workers = Annotated[

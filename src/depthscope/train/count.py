@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from depthscope.models.construct import construct, seeded
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
+from depthscope.train.build import Context, load_data
+from depthscope.train.feed import normalised
+from depthscope.train.layout import lay_out
 from depthscope.train.memory import DataShape
-from depthscope.train.network import make_module
+from depthscope.train.network import make_module, make_network
+from depthscope.train.torch_loop import exact
 from depthscope.train.usercode import as_user_error
 
 _NUM = 2
@@ -69,6 +74,21 @@ def count_passes(model: nn.Module, x: Tensor) -> Passes:
     return Passes(
         flops=counter.get_total_flops() // _NUM, saved=sum(sizes) // _NUM, largest=max(sizes, default=0) // _NUM
     )
+
+
+def time_forward(spec: RunSpec, context: Context, num: int, clock: Callable[[], float]) -> float:
+    """Seconds of a forward pass of `num` training examples in evaluation mode, the second of two."""
+    with exact(context.threads), torch.no_grad():
+        data = load_data(spec, context)
+        model, _ = make_network(spec, data, device=context.device)
+        if len(data.train.x.shape) == 4 and not is_user_code(spec.family):
+            model = lay_out(model, context.device)
+        x = normalised(data, data.train, num)[0].to(context.device)
+        model.eval()
+        model(x).cpu()
+        begin = clock()
+        model(x).cpu()
+        return clock() - begin
 
 
 def _key(tensor: Any) -> object:

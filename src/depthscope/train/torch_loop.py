@@ -45,13 +45,13 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch
 
 def run(specs: Sequence[RunSpec], context: Context, states: Mapping[str, State]) -> Iterator[Event | SafePoint]:
     """The events of runs that differ only in their seed, one run after the other; those with a state go on from it."""
-    with _exact(context.threads):
+    with exact(context.threads):
         for spec in specs:
             yield from _Run(spec, context, states.get(spec.run_id)).events()
 
 
 @contextlib.contextmanager
-def _exact(threads: int) -> Iterator[None]:
+def exact(threads: int) -> Iterator[None]:
     """The same bits on every run of one device, and float32 that means float32; the caller's settings come back."""
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     before = (torch.get_num_threads(), cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32)
