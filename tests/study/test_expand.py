@@ -311,13 +311,15 @@ def test_a_task_knows_what_its_runs_need(plan: Plans) -> None:
     parts = {
         "a": {"arms": arms("plain"), "seeds": 3},
         "b": {"arms": arms("plain"), "seeds": [2, 3], "resources": {"gpus": 0.5, "cpus": 1}},
+        "c": {"arms": arms("identity"), "seeds": 1, "resources": {"gpus": 0}},
     }
-    made = plan(parts, resources={"cpus": 4, "memory_gb": 2})
+    made = plan(parts, resources={"cpus": 4, "memory_gb": 2, "gpus": 0.25})
     # The run that both ask for takes the larger of each; the runs are the same without resources.
     assert [([spec.seed for spec in task.specs], task.resources) for task in made.tasks] == [
-        ([0, 1], Resources(cpus=4.0, gpus=0.0, memory_gb=2.0)),
+        ([0, 1], Resources(cpus=4.0, gpus=0.25, memory_gb=2.0)),
         ([2], Resources(cpus=4.0, gpus=0.5, memory_gb=2.0)),
         ([3], Resources(cpus=1.0, gpus=0.5, memory_gb=2.0)),
+        ([0], Resources(cpus=4.0, gpus=0.0, memory_gb=2.0)),
     ]
     assert set(made.runs) == set(plan({name: {**part, "resources": {}} for name, part in parts.items()}).runs)
     [first, *_] = made.tasks

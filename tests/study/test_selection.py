@@ -10,7 +10,7 @@ from depthscope.study.expand import expand
 from depthscope.study.selection import selection_study, with_choices
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import dump, parse
-from depthscope.study.tuning import Choice, Score, Tuned, Tuning
+from depthscope.study.tuning import Choice, Score, Tuned, Tuning, best
 
 Document = dict[str, Any]
 
@@ -124,6 +124,31 @@ def test_an_arm_that_is_left_out_keeps_what_it_has(document: Document) -> None:
     asked = study(document)
     made = with_choices(asked, tuned(asked, {"plain": 0.3}))
     assert made.parts["main"].arm("skip") == asked.parts["main"].arm("skip")
+
+
+@pytest.mark.parametrize(
+    ("metric", "means", "lost", "wins"),
+    [
+        ("validation_accuracy", (0.7, 0.9, 0.8), (0, 0, 0), 2),
+        ("validation_loss", (0.7, 0.9, 0.8), (0, 0, 0), 1),
+        ("validation_accuracy", (0.7, 0.9, 0.8), (0, 1, 0), 3),
+        ("validation_accuracy", (0.7, 0.9, 0.8), (2, 1, 2), 2),
+        ("validation_loss", (0.1, 0.9, 0.8), (1, 0, 0), 3),
+        ("validation_accuracy", (0.8, 0.8, 0.8), (0, 0, 0), 1),
+        ("validation_loss", (None, 0.9, None), (4, 3, 4), 2),
+        ("validation_loss", (None, None, None), (4, 4, 4), None),
+    ],
+)
+def test_which_value_wins(
+    metric: str, means: tuple[float | None, ...], lost: tuple[int, ...], wins: int | None
+) -> None:
+    scores = [
+        Score(value=value, mean=mean, num_runs=4, num_lost=num)
+        for value, mean, num in zip((1, 2, 3), means, lost, strict=True)
+    ]
+    for shuffled in (scores, scores[::-1]):
+        won = best(shuffled, metric)
+        assert (won.value if won else None) == wins
 
 
 def test_the_edge_of_the_grid() -> None:

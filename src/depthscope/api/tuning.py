@@ -16,11 +16,10 @@ from depthscope.core.files import read_text, write_bytes
 from depthscope.record.folder import default_folder
 from depthscope.study.expand import Plan, expand
 from depthscope.study.faults import found_in, in_order
-from depthscope.study.metrics import worse_side
 from depthscope.study.selection import selection_study, with_choices
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import MAX_CHARACTERS, dump, load, parse
-from depthscope.study.tuning import Choice, Score, Tuned, Tuning
+from depthscope.study.tuning import Choice, Score, Tuned, Tuning, best
 
 if TYPE_CHECKING:
     from depthscope.analysis.table import ResultRow, Results
@@ -150,13 +149,13 @@ def _tuned(study: StudySpec, selection: StudySpec, results: Results) -> Tuned:
             scores = _scores(results, name, arm.name, tuning)
             if not scores:
                 continue  # left out at this size
-            best = min(scores, key=lambda score: (_badness(score, tuning), score.value))
-            if best.mean is None:
+            won = best(scores, tuning.metric)
+            if won is None:
                 raise UserError(
                     f"no value of {tuning.field} is fit for arm {arm.name!r} of part {name!r}: of all {len(scores)} "
                     f"that were tried, no run ended with a {tuning.metric}. Try smaller ones with --grid."
                 )
-            choices.append(Choice(part=name, arm=arm.name, value=best.value, scores=scores))
+            choices.append(Choice(part=name, arm=arm.name, value=won.value, scores=scores))
     return Tuned(
         field=tuning.field,
         grid=tuning.grid,
@@ -194,8 +193,3 @@ def _score(value: Any, found: Sequence[float | None]) -> Score:
     known = [each for each in found if each is not None and math.isfinite(each)]
     mean = math.fsum(known) / len(known) if known else None
     return Score(value=value, mean=mean, num_runs=len(found), num_lost=len(found) - len(known))
-
-
-def _badness(score: Score, tuning: Tuning) -> tuple[int, float]:
-    mean = math.inf if score.mean is None else score.mean
-    return score.num_lost, mean if worse_side(tuning.metric) == "up" or score.mean is None else -mean

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
 from depthscope.core.errors import shown
+from depthscope.study.metrics import worse_side
 from depthscope.study.run import Float, Frozen, Int
 from depthscope.study.seeds import MAX_SEEDS, Seed, Seeds, listed
 
@@ -76,6 +78,21 @@ class Score(Frozen):
     mean: Float | None = None
     num_runs: Annotated[Int, Field(ge=1)]
     num_lost: Annotated[Int, Field(ge=0)] = 0
+
+
+def best(scores: Sequence[Score], metric: str) -> Score | None:
+    """The score that wins; None where no run of any ended with a figure.
+
+    A value at which runs were lost stands behind all at which fewer were, whatever its mean: its mean is of
+    survivors, and the study itself would lose runs to it. Of equal ones the smaller value wins.
+
+    >>> scores = [Score(value=0.1, mean=0.8, num_runs=4), Score(value=1.0, mean=0.9, num_runs=4, num_lost=1)]
+    >>> best(scores, "validation_accuracy").value
+    0.1
+    """
+    sign = 1.0 if worse_side(metric) == "up" else -1.0
+    found = [(score.num_lost, sign * score.mean, score.value, score) for score in scores if score.mean is not None]
+    return min(found, key=lambda each: each[:3])[3] if found else None
 
 
 class Choice(Frozen):
