@@ -169,6 +169,8 @@ class LogFile:
         text = "".join(line + "\n" for line in self._waiting)
         self._waiting.clear()  # also where the disk refuses: a log must not grow in memory
         self._flushed = time.monotonic()
+        if not self._path.parents[2].is_dir():
+            return  # the study's folder was taken away: it must not come back for the sake of a log
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(text)

@@ -1,0 +1,135 @@
+"""Ray on loopback: equal tables, and nothing lost when a worker or a whole node is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray")
+
+from depthscope.core.errors import UserError
+from depthscope.execute import contract
+from depthscope.execute.driver import drive, remaining
+from depthscope.execute.order import Settings
+from depthscope.execute.ray import Ray
+from depthscope.record.events import Ended, News, Resumed, Retried, Started
+from depthscope.record.folder import write_study
+from depthscope.record.lease import holder
+from depthscope.study.expand import Plan
+from depthscope.train.build import Context
+
+# Ray leaves sockets and files of its own to the collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+TextOf = Callable[[str], str]
+Serial = Callable[[str], tuple[Plan, dict[str, object]]]
+Contents = Callable[[Plan, Path], dict[str, object]]
+
+
+@pytest.fixture
+def executor() -> Iterator[Ray]:
+    with Ray(None, 2) as ray:
+        yield ray
+
+
+def settings(plan: Plan) -> Settings:
+    return Settings(min_gap_s=0.0, study=(plan.study.name, plan.study.size))
+
+
+def test_the_tables_of_a_cluster_are_those_of_one_process(
+    executor: Ray, text_of: TextOf, tmp_path: Path, serial: Serial, contents: Contents
+) -> None:
+    plan, whole = serial(text_of("numpy"))
+    left, _, _ = remaining(plan, tmp_path)
+    # Without a study.toml it is not the driver's folder. The second is connected already: it does not end the cluster.
+    with pytest.raises(UserError, match="does not see the study's folder"), Ray() as second:
+        drive(left, tmp_path, Context(), executor=second, settings=settings(plan))
+    write_study(tmp_path, plan.study)
+    news: list[News] = []
+    drive(left, tmp_path, Context(device="auto"), executor=executor, on_event=news.append, settings=settings(plan))
+    assert contents(plan, tmp_path) == whole
+    for kind in (Started, Ended):
+        assert sorted(each.run_id for each in news if isinstance(each, kind)) == sorted(plan.runs)
+
+
+def once_in_training(plan: Plan, folder: Path, act: Callable[[int], Any]) -> threading.Thread:
+    """A thread that acts once, on the process of a run that has been saved."""
+
+    def watch() -> None:
+        while threading.main_thread().is_alive():
+            for run_id in plan.runs:
+                claim = holder(folder, run_id)
+                if claim is not None and claim.step > 0:
+                    act(claim.pid)
+                    return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+def test_the_contract(executor: Ray) -> None:
+    def same() -> Ray:
+        return Ray()  # the fixture's cluster
+
+    for check in (*contract.CHECKS, contract.check_death):
+        check(same)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["numpy", "torch"])
+def test_a_worker_killed_in_mid_run(
+    engine: str, executor: Ray, text_of: TextOf, tmp_path: Path, serial: Serial, contents: Contents
+) -> None:
+    plan, whole = serial(text_of(engine))
+    write_study(tmp_path, plan.study)
+    news: list[News] = []
+    thread = once_in_training(plan, tmp_path, lambda pid: os.kill(pid, signal.SIGKILL))
+    left, _, _ = remaining(plan, tmp_path)
+    drive(left, tmp_path, Context(), executor=executor, on_event=news.append, settings=settings(plan))
+    thread.join()
+    assert contents(plan, tmp_path) == whole
+    assert any(isinstance(each, Retried) for each in news)
+    assert any(isinstance(each, Resumed) and each.step > 0 for each in news)
+
+
+@pytest.mark.slow
+def test_a_node_killed_while_its_tasks_run(text_of: TextOf, tmp_path: Path, serial: Serial, contents: Contents) -> None:
+    from ray.cluster_utils import Cluster
+
+    plan, whole = serial(text_of("numpy"))
+    write_study(tmp_path, plan.study)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        node = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        try:
+            with Ray(cluster.address) as executor:
+                assert executor.slots == 2
+                dead = threading.Event()
+
+                def act(pid: int) -> None:
+                    del pid
+                    cluster.remove_node(node, allow_graceful=False)
+                    dead.set()
+
+                thread = once_in_training(plan, tmp_path, act)
+                news: list[News] = []
+                left, _, _ = remaining(plan, tmp_path)
+                drive(left, tmp_path, Context(), executor=executor, on_event=news.append, settings=settings(plan))
+                thread.join()
+                assert dead.is_set()
+                assert executor.slots == 1
+        finally:
+            cluster.shutdown()
+    assert contents(plan, tmp_path) == whole
+    assert sorted(each.run_id for each in news if isinstance(each, Ended)) == sorted(plan.runs)
