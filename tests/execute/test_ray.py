@@ -130,6 +130,6 @@ def test_a_node_killed_while_its_tasks_run(text_of: TextOf, tmp_path: Path, seri
                 assert dead.is_set()
                 assert executor.slots == 1
         finally:
-            cluster.shutdown()
+            cluster.shutdown()  # type: ignore[no-untyped-call]
     assert contents(plan, tmp_path) == whole
     assert sorted(each.run_id for each in news if isinstance(each, Ended)) == sorted(plan.runs)

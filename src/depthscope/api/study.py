@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from depthscope.record.folder import check_folder, default_folder, read_study, r
 from depthscope.record.lease import LEASE_S, holder, silence
 from depthscope.record.reader import Damage
 from depthscope.record.sinks import check_logs
-from depthscope.study.expand import Plan, expand
+from depthscope.study.expand import Plan, Task, expand
 from depthscope.study.study import StudySpec
 from depthscope.train.build import DEVICES, Context, check_precision, choose_device
 from depthscope.train.check import check_runs
@@ -188,6 +188,8 @@ def run(
         write_study(folder, planned.study)
         _export(planned, folder, logs, watcher)
         return make_report(folder, lang=lang, figures=figures)
+    if executor == "ray" and chosen == "cuda":
+        left = [_with_gpu(task) for task in left]
     number = workers or (1 if chosen in ("cuda", "mps") and executor != "ray" else available_cores())
     with make_executor(executor, number, address) as pool:
         write_study(folder, planned.study)
@@ -226,6 +228,13 @@ def _device(asked: str, planned: Plan, *, remote: bool) -> str:
     if remote:
         return asked if needs_torch else "cpu"
     return choose_device(asked) if needs_torch or asked not in ("auto", "cpu") else "cpu"
+
+
+def _with_gpu(task: Task) -> Task:
+    """A cluster shows a GPU only to those who ask for one: with device cuda, every run in torch does."""
+    if task.resources.gpus or task.specs[0].backend != "torch":
+        return task
+    return replace(task, resources=replace(task.resources, gpus=1.0))
 
 
 def status(folder: str | Path) -> Status:
