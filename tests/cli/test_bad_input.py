@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import shutil
 from collections.abc import Callable
@@ -213,6 +214,34 @@ def test_bad_seeds(call: Call, out: Path, seeds: str) -> None:
 
 def test_bad_workers(call: Call, out: Path) -> None:
     refused(call, out, "spiral", "--workers", "0", says=("workers",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--executor", "rya"], ("unknown executor 'rya'", "Did you mean 'ray'?", "processes, ray, serial")),
+        (["--address", "auto"], ("address 'auto'", "only executor ray")),
+        (["--checkpoint-minutes", "0"], ("checkpoint_minutes", "above 0")),
+        (["--checkpoint-minutes", "nan"], ("checkpoint_minutes", "above 0")),
+        (["--checkpoint-minutes", "often"], ("--checkpoint-minutes", "valid")),
+        (["--log", "tensorbord"], ("unknown log 'tensorbord'", "Did you mean 'tensorboard'?")),
+    ],
+)
+def test_bad_ways_to_do_it(call: Call, out: Path, arguments: list[str], says: tuple[str, ...]) -> None:
+    refused(call, out, "spiral", "--size", "smoke", *arguments, says=says)
+
+
+def test_event_files_without_tensorboard(call: Call, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    refused(
+        call, out, "spiral", "--size", "smoke", "--log", "tensorboard", says=("pip install 'depthscope[tensorboard]'",)
+    )
+
+
+def test_watching_is_not_for_programs(call: Call, tmp_path: Path) -> None:
+    shell = call("status", tmp_path, "--watch", "--json")
+    assert shell.code == 2
+    assert "choose one" in shell.err
 
 
 def test_an_unknown_option(call: Call, out: Path) -> None:

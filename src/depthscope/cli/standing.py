@@ -62,19 +62,18 @@ def drawn(found: Status, rates: Rates | None = None) -> Group:
     head = Table.grid(padding=(0, 1))
     head.add_row(
         Text(f"{found.study.name}{size}:", style="bold"),
-        ProgressBar(total=max(total, 1), completed=done, width=24),
         Text(f"{done:,} of {total:,} runs done ({counts})"),
+        ProgressBar(total=max(total, 1), completed=done, width=24),
     )
     parts: list[Any] = [head]
     if found.running:
         parts.append(_running(found, names, rates or {}))
         parts += _more(len(found.running), MAX_RUNNING, "under way")
-    faults = {run_id: ("failed", reason) for run_id, reason in found.failed.items()}
     parts += [
         Text(f"failed: {names[run_id]}: {reason}", style="yellow")
-        for run_id, (_, reason) in list(faults.items())[:MAX_FAULTS]
+        for run_id, reason in list(found.failed.items())[:MAX_FAULTS]
     ]
-    parts += _more(len(faults), MAX_FAULTS, "failed")
+    parts += _more(len(found.failed), MAX_FAULTS, "failed")
     parts += [
         Text(f"{damage.run_id}: {damage.reason}; it will be done again.", style="yellow")
         for damage in found.damaged[:MAX_FAULTS]
