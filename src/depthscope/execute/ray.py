@@ -29,7 +29,7 @@ from depthscope.study.resources import DEFAULT, Resources
 RAY_MISSING = "Ray is not installed, and executor ray needs it: pip install 'depthscope[ray]'."
 
 _ANSWER_S = 5.0
-_LISTEN_S = 0.5
+_LISTEN_S = 0.05
 _UNWIND_S = 5.0
 
 
@@ -124,11 +124,10 @@ class Ray(TaskExecutor):
                 while True:
                     ended.append(self._ended.get_nowait())
             try:
-                words = self._ray.get(self._mailbox.take.remote(0.0 if ended else _LISTEN_S))
+                words = self._ray.get(self._mailbox.take.remote())
             except Exception:
                 # The mailbox is gone, with the machine that it was on or with Ray: no more words, but still ends.
                 words = []
-                time.sleep(_LISTEN_S)
             for word in words:
                 if self._hear is not None:
                     self._hear(pickle.loads(word))
@@ -136,6 +135,8 @@ class Ray(TaskExecutor):
                 with self._lock:
                     self._open.pop(outer, None)
                 _settle(outer, inner)
+            if not ended:
+                time.sleep(_LISTEN_S)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more tasks; a cluster that was started here ends with the last of them."""
@@ -211,7 +212,7 @@ def _environment() -> dict[str, str]:
 
 def _mailbox(ray: Any) -> Any:
     """An actor that keeps the words of tasks until they are fetched; on this machine, whose end ends all anyway."""
-    options: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 1000}
+    options: dict[str, Any] = {"num_cpus": 0}
     with contextlib.suppress(Exception):  # a client of a distant cluster is on none of its machines
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -221,24 +222,16 @@ def _mailbox(ray: Any) -> Any:
 
 
 class _Mailbox:
+    """One call after the other: so a task's words keep their order, which an asynchronous actor does not promise."""
+
     def __init__(self) -> None:
-        import asyncio
-
         self._words: list[bytes] = []
-        self._some = asyncio.Event()
 
-    async def put(self, word: bytes) -> None:
+    def put(self, word: bytes) -> None:
         self._words.append(word)
-        self._some.set()
 
-    async def take(self, patience_s: float) -> list[bytes]:
-        import asyncio
-
-        if patience_s and not self._words:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._some.wait(), patience_s)
+    def take(self) -> list[bytes]:
         words, self._words = self._words, []
-        self._some.clear()
         return words
 
 
