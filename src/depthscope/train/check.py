@@ -14,8 +14,8 @@ from depthscope.study.metrics import PROBE
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import PROBE_BATCH
-from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, ProbeError, own_probes, probe_model, probe_stack
-from depthscope.train.usercode import as_user_error, check_signature, takes, user_targets
+from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes, probe_model, probe_stack
+from depthscope.train.usercode import ProbeError, as_user_error, check_signature, takes, user_targets
 
 
 class Claims(Protocol):

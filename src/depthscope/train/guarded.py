@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from depthscope.probes.guard import set_generator, undisturbed
 from depthscope.probes.numbers import weights_digest
-from depthscope.train.probing import ProbeError
+from depthscope.train.usercode import ProbeError
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from depthscope.core.streams import stream
 from depthscope.study.catalog import is_user_code
 from depthscope.study.metrics import PROBE
 from depthscope.study.run import RunSpec
-from depthscope.train.usercode import call
+from depthscope.train.usercode import ProbeError, call
 
 Row = tuple[int, str, str, float]
 """(step, split, quantity, value) of the metrics table."""
@@ -24,10 +24,6 @@ Row = tuple[int, str, str, float]
 TORCH_ARGUMENTS = ("model", "x", "y", "step")
 NUMPY_ARGUMENTS = ("stack", "params", "x", "y", "step")
 """What a probe is offered."""
-
-
-class ProbeError(Exception):
-    """A probe gave something that is no measurement, or changed what it measured."""
 
 
 def own_probes(spec: RunSpec) -> tuple[str, ...]:

@@ -24,6 +24,10 @@ TORCH_MISSING = (
 )
 
 
+class ProbeError(Exception):
+    """A probe gave something that is no measurement, or changed what it measured."""
+
+
 def resolve(target: str) -> Callable[..., Any]:
     """The object behind `"package.module:name"`.
 
