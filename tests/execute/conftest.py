@@ -82,7 +82,7 @@ def text_of() -> Callable[[str], str]:
     def text(engine: str) -> str:
         if engine == "torch" and importlib.util.find_spec("torch") is None:
             pytest.skip("torch is not installed")
-        numpy = TINY.replace("seeds = 3", "seeds = 1").replace("steps = 30", "steps = 60")
+        numpy = TINY.replace("seeds = 3", "seeds = 1").replace("steps = 30", "steps = 400")
         return {"numpy": numpy, "torch": TINY_TORCH}[engine]
 
     return text

@@ -216,7 +216,7 @@ def test_a_run_that_kills_its_workers_is_a_failed_record(text_of: TextOf, tmp_pa
 
 
 def test_workers_end_with_a_driver_that_was_killed(text_of: TextOf, tmp_path: Path) -> None:
-    text = text_of("numpy").replace("steps = 60", "steps = 1000000")
+    text = text_of("numpy").replace("steps = 400", "steps = 1000000")
     plan = expand(parse(text, source="study.toml"))
     code = DRIVER.replace("Settings(min_gap_s=0.0))", "Settings(min_gap_s=0.0), executor=Processes(2))").replace(
         "import sys\n", "import sys\nfrom depthscope.execute.processes import Processes\n"
