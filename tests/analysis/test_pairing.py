@@ -44,7 +44,7 @@ def test_arms_that_differ_in_one_setting_share_everything_else(make_results: Mak
     (found,) = pairing(made(make_results, difference(at("res", 8), at("plain", 8))))
     assert (found.a, found.b) == ("res, depth 8", "plain, depth 8")
     assert (found.num_shared, found.num_common, found.seeds) == (2, 2, (0, 1, 2))
-    assert (found.same_data, found.same_order, found.same_augment, found.same_code) == (True, True, True, True)
+    assert (found.same_data, found.same_order, found.same_augment, found.same_code) == (True, True, True, None)
     assert (found.fields, found.varied, found.flags) == (("shortcut",), ("shortcut",), ())
 
 
@@ -92,12 +92,23 @@ def test_a_level_compares_nothing(make_results: MakeResults) -> None:
         ({"augment": "x"}, ("unknown",)),
         ({"init": {"stem.weight": "x", "head.weight": "y"}}, ("implied",)),
         ({"init": {}}, ("unknown",)),
+        ({"code": {"mine:net": "x"}}, ()),  # one side alone names it: that is a setting, and not a change of it
     ],
 )
 def test_what_was_not_the_same_is_flagged(make_results: MakeResults, digests: dict[str, Any], flags: Any) -> None:
     results = made(make_results, difference(at("res", 8), at("plain", 8)))
     (found,) = pairing(with_digests(results, "res", **digests))
     assert found.flags == flags
+
+
+@pytest.mark.parametrize(("source", "same", "flags"), [("x", True, ()), ("y", False, ("code",))])
+def test_the_users_code_is_compared_by_its_source(
+    make_results: MakeResults, source: str, same: bool, flags: Any
+) -> None:
+    results = made(make_results, difference(at("res", 8), at("plain", 8)))
+    results = with_digests(with_digests(results, "plain", code={"mine:net": "x"}), "res", code={"mine:net": source})
+    (found,) = pairing(results)
+    assert (found.same_code, found.flags) == (same, flags)
 
 
 def test_tensors_that_start_otherwise_by_design_are_no_second_thing(make_results: MakeResults) -> None:

@@ -93,7 +93,22 @@ def endless_words() -> Results:
     return _of(document)
 
 
-ALL = (no_claims, one_seed, one_depth, all_diverged, some_failed, fifty_arms, long_labels, endless_words)
+def other_axes() -> Results:
+    """Parts that vary a learning rate, a number of examples, a width, and a name: none has depth as an axis."""
+    document = _document()
+    part = document["parts"]["main"]
+    axes: dict[str, dict[str, list[Any]]] = {
+        "rate": {"lr": [0.001, 0.01, 0.1]},
+        "size": {"data_options.num_train": [100, 1000, 5000], "lr": [0.05, 0.1]},
+        "width": {"width": [4, 8, 16]},
+        "name": {"init": ["he_fan_in", "he_fan_out"]},
+    }
+    bare = {**part, "exclude": [], "base": {**part["base"], "depth": 20}, "arms": part["arms"][:2]}
+    document["parts"] = {name: {**bare, "title": {"en": name}, "axes": each} for name, each in axes.items()}
+    return _of({**document, "claims": []})
+
+
+ALL = (other_axes, no_claims, one_seed, one_depth, all_diverged, some_failed, fifty_arms, long_labels, endless_words)
 
 
 def _ended(results: Results, outcome: Outcome, *, every: int) -> Results:

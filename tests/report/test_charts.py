@@ -19,18 +19,16 @@ from depthscope.report.palette import DARK, Series, assign, mix, ramp
 PLAIN = Series(name="plain", label="plain net", color="#d9481c", shape="circle")
 RES = Series(name="res", label="residual net", color="#1f63c4", shape="square")
 WORDS = dict.fromkeys(
-    ("depth", "seed", "estimate", "low", "high", "layer", "position", "median", "lowest", "highest"), "word"
+    ("axis", "seed", "estimate", "low", "high", "layer", "position", "median", "lowest", "highest"), "word"
 ) | dict.fromkeys(("theory", "margin", "each_seed"), "word")
 DOTS = [
-    Dot(series=name, depth=depth, seed=seed, value=0.9 - 0.001 * seed - (0.01 * depth if name == "plain" else 0))
+    Dot(series=name, at=depth, seed=seed, value=0.9 - 0.001 * seed - (0.01 * depth if name == "plain" else 0))
     for name in ("plain", "res")
     for depth in (8, 20, 56)
     for seed in (0, 1, 2)
 ]
 MARKS = [
-    Mark(series=name, depth=depth, value=0.5, low=0.4, high=0.6, n=3)
-    for name in ("plain", "res")
-    for depth in (8, 20, 56)
+    Mark(series=name, at=depth, value=0.5, low=0.4, high=0.6, n=3) for name in ("plain", "res") for depth in (8, 20, 56)
 ]
 
 
@@ -39,35 +37,33 @@ def tables(chart: Any) -> list[list[dict[str, Any]]]:
     return list(chart.to_dict()["datasets"].values())
 
 
-def against_depth(dots: list[Dot] = DOTS, marks: list[Mark] = MARKS, **more: Any) -> Any:
-    return charts.against_depth(
+def against_axis(dots: list[Dot] = DOTS, marks: list[Mark] = MARKS, **more: Any) -> Any:
+    return charts.against_axis(
         dots, marks, [PLAIN, RES], x_title="depth", y_title="accuracy", describe="told", words=WORDS, **more
     )
 
 
-def test_against_depth_keeps_every_value_exact_and_moves_only_along_depth() -> None:
-    rows = next(table for table in tables(against_depth(tags=True, percent=True)) if "seed" in table[0])
-    assert [(row["depth"], row["seed"], row["value"]) for row in rows] == [
-        (dot.depth, dot.seed, dot.value) for dot in DOTS
-    ]
-    places = {(row["series"], row["depth"], row["seed"]): row["place"] for row in rows}
+def test_against_axis_keeps_every_value_exact_and_moves_only_along_depth() -> None:
+    rows = next(table for table in tables(against_axis(tags=True, percent=True)) if "seed" in table[0])
+    assert [(row["at"], row["seed"], row["value"]) for row in rows] == [(dot.at, dot.seed, dot.value) for dot in DOTS]
+    places = {(row["series"], row["at"], row["seed"]): row["place"] for row in rows}
     assert len(set(places.values())) == len(DOTS)  # none hides another
     for (_, depth, _), place in places.items():
         assert abs(math.log(place / depth)) < math.log(56 / 20) / 4  # nearer to its own depth than to the next
-    assert against_depth().to_dict()["description"] == "told"
+    assert against_axis().to_dict()["description"] == "told"
 
 
-def test_against_depth_is_the_same_twice_and_draws_no_whisker_without_an_interval() -> None:
-    assert against_depth().to_dict() == against_depth().to_dict()
-    bare = [Mark(series=mark.series, depth=mark.depth, value=1.0, low=None, high=None, n=3) for mark in MARKS]
-    kinds = [layer["mark"]["type"] for layer in against_depth(marks=bare).to_dict()["layer"]]
+def test_against_axis_is_the_same_twice_and_draws_no_whisker_without_an_interval() -> None:
+    assert against_axis().to_dict() == against_axis().to_dict()
+    bare = [Mark(series=mark.series, at=mark.at, value=1.0, low=None, high=None, n=3) for mark in MARKS]
+    kinds = [layer["mark"]["type"] for layer in against_axis(marks=bare).to_dict()["layer"]]
     assert "rule" not in kinds
-    assert "rule" in [layer["mark"]["type"] for layer in against_depth().to_dict()["layer"]]
+    assert "rule" in [layer["mark"]["type"] for layer in against_axis().to_dict()["layer"]]
 
 
 def test_a_level_is_drawn_where_it_is_near_the_values() -> None:
     def drawn(level: float) -> tuple[bool, list[float]]:
-        layers = against_depth(reference=(level, "chance")).to_dict()["layer"]
+        layers = against_axis(reference=(level, "chance")).to_dict()["layer"]
         domain = next(each["encoding"]["y"]["scale"]["domain"] for each in layers if "scale" in each["encoding"]["y"])
         return "text" in [each["mark"]["type"] for each in layers], domain
 
@@ -80,23 +76,23 @@ def test_a_level_is_drawn_where_it_is_near_the_values() -> None:
     ("dots", "message"),
     [
         ([], "none at all"),
-        ([Dot(series="plain", depth=8, seed=0, value=math.nan)], "finite"),
-        ([Dot(series="other", depth=8, seed=0, value=0.5)], "no series for the arms"),
+        ([Dot(series="plain", at=8, seed=0, value=math.nan)], "finite"),
+        ([Dot(series="other", at=8, seed=0, value=0.5)], "no series for the arms"),
     ],
 )
-def test_against_depth_refuses(dots: list[Dot], message: str) -> None:
+def test_against_axis_refuses(dots: list[Dot], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        against_depth(dots)
+        against_axis(dots)
 
 
 def test_two_arms_under_one_label_are_refused() -> None:
     twin = Series(name="res", label="plain net", color="#1f63c4", shape="square")
     with pytest.raises(ValueError, match="different names and labels"):
-        charts.against_depth(DOTS, MARKS, [PLAIN, twin], x_title="", y_title="", describe="", words=WORDS)
+        charts.against_axis(DOTS, MARKS, [PLAIN, twin], x_title="", y_title="", describe="", words=WORDS)
 
 
 def curves(**more: Any) -> Any:
-    given = [Curve(depth=depth, seed=seed, x=(1, 2), y=(2.0, 1.0)) for depth in (20, 56) for seed in (0, 1, None)]
+    given = [Curve(at=depth, seed=seed, x=(1, 2), y=(2.0, 1.0)) for depth in (20, 56) for seed in (0, 1, None)]
     options: dict[str, Any] = {
         "domain": (0.5, 2.5),
         "span": (1.0, 2.0),
@@ -113,7 +109,7 @@ def test_training_curves_tell_seeds_from_their_mean_and_refuse_a_depth_without_a
     assert {row["seed"] for row in found[0]} == {0, 1}
     assert {row["seed"] for row in found[1]} == {None}
     tables(curves(log=True))
-    with pytest.raises(ValueError, match=r"no shade for the depths \[56\]"):
+    with pytest.raises(ValueError, match=r"no shade at \[56\]"):
         curves(shades={20: "#aaaaaa"})
 
 

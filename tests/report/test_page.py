@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.report import synthetic
+from tests.report import strange, synthetic
 from tests.report.conftest import Study, judged
 from tests.report.test_strings import visible
 
@@ -127,7 +127,7 @@ def test_markup_in_a_study_is_inert() -> None:
 def test_layers_are_reduced_to_median_and_range(cifar: Study) -> None:
     view = content.views(cifar.results, Words("en"))[0]
     shallow, deep = depth_profiles(cifar.results, view)
-    assert (shallow.depth, deep.depth) == (20, 56)
+    assert (shallow.place, deep.place) == (20, 56)
     assert deep.steps[0] == 0
     assert deep.steps[-1] == LAST
     assert deep.last_step == 390
@@ -170,4 +170,15 @@ def test_a_study_with_another_axis_is_cut_along_it(cifar: Study) -> None:
     results = Results(plan=expand(study), records={}, load_table=lambda run_id, table: None)
     titles = [view.title for view in content.views(results, Words("en"))]
     assert len(titles) == 2
-    assert titles[0].endswith("(lr = 0.1)")
+    assert titles[0].endswith("(learning rate = 0.1)")
+
+
+def test_a_part_without_depth_is_drawn_against_its_first_axis_of_positive_numbers() -> None:
+    views = {view.key: view for view in content.views(strange.other_axes(), Words("en"))}
+    assert list(views) == ["rate", "size-0", "size-1", "width", "name-0", "name-1"]
+    assert (views["rate"].axis, views["rate"].places) == ("lr", (0.001, 0.01, 0.1))
+    assert (views["size-0"].axis, views["size-0"].places) == ("data_options.num_train", (100, 1000, 5000))
+    assert views["size-1"].title == "size (learning rate = 0.1)"
+    assert (views["name-0"].axis, views["name-0"].places) == ("depth", (20,))
+    assert views["rate"].named(0.001, Words("en")) == "learning rate 0.001"
+    assert all(len(rows) == 3 for view in views.values() for rows in view.cells().values())  # no two rates are pooled

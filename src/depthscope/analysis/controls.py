@@ -6,7 +6,7 @@ nothing is known of it does not mean that it started otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ class Control:
         same_order: whether the batches came in the same order, likewise; True where both use all examples at once
             or are not trained.
         same_augment: whether the augmentation drew the same, likewise; True where both have none.
-        same_code: whether the user's own code was the same, likewise; True where neither has any.
+        same_code: whether the user's code that both name was the same on every seed; None where there is none.
         fields: fields of a run in which the arms differ, such as `shortcut` or `optimizer_options.momentum`.
     """
 
@@ -142,7 +142,7 @@ def compare(part: str, base: Sample, arm: Sample) -> Control:
             [(a.digests.augment, b.digests.augment) for a, b in pairs.values()],
             absent=all(spec.augment == "none" or spec.steps == 0 for spec in specs) or None,
         ),
-        same_code=_same([(_code(a), _code(b)) for a, b in pairs.values()], absent=True),
+        same_code=_same_code(pairs.values()),
         fields=differing_fields(*specs),
     )
 
@@ -178,10 +178,15 @@ def _shapes(record: RunRecord) -> Iterator[tuple[str, tuple[object, ...]]]:
         before = layer.shape
 
 
-def _code(record: RunRecord) -> str | None:
-    """The digest of the user's own code; None of a run that used none."""
-    found: str | None = getattr(record.digests, "code", None)
-    return found
+def _same_code(pairs: Iterable[tuple[RunRecord, RunRecord]]) -> bool | None:
+    """Whether the user's code that both runs name was the same; None where there is none."""
+    facts = [
+        source == b.digests.code[name]
+        for a, b in pairs
+        for name, source in a.digests.code.items()
+        if name in b.digests.code
+    ]
+    return all(facts) if facts else None
 
 
 def _same(pairs: list[tuple[str | None, str | None]], *, absent: bool | None) -> bool | None:

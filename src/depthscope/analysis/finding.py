@@ -86,7 +86,7 @@ class Pairing(Frozen):
         same_data: whether both saw the same data; None where a record does not tell.
         same_order: whether the batches came in the same order, likewise.
         same_augment: whether the augmentation drew the same, likewise.
-        same_code: whether the user's own code was the same, likewise.
+        same_code: whether the user's code that both name was the same; None where there is none.
         fields: fields of a run in which the sides differ, depth among them.
         varied: the same where the options of a name that differs are one with it: what varies.
         flags: `data`, `order`, `augment`, `code`: not the same, so that the pairs are not pairs in this; `several`:

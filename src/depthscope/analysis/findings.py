@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from depthscope.analysis.diagnosis import diagnose
 from depthscope.analysis.finding import FINDINGS_SCHEMA, Estimate, Finding, Pairing
 from depthscope.analysis.headline import headline as headline
 from depthscope.analysis.intervals import has_no_spread
@@ -59,6 +60,17 @@ def findings_document(results: Results, findings: tuple[Finding, ...], provenanc
         "study": {"name": study.name, "size": study.size, "digest": study.digest},
         "provenance": dict(provenance),
         "findings": [finding.model_dump(mode="json") for finding in findings],
+        "diagnoses": [
+            {
+                "part": each.part,
+                "arm": each.arm,
+                "axes": dict(each.axes),
+                "shallow": each.shallow,
+                "deep": each.deep,
+                **each.diagnosis.model_dump(mode="json"),
+            }
+            for each in diagnose(results)
+        ],
     }
 
 

@@ -99,9 +99,10 @@ def flags(control: Control, *, tuned: str | None = None) -> tuple[Flag, ...]:
         "data": control.same_data,
         "order": control.same_order,
         "augment": control.same_augment,
-        "code": control.same_code,
     }
     found: list[Flag] = [flag for flag, same in facts.items() if same is False]
+    if control.same_code is False:
+        found.append("code")
     if len(set(things(control.fields)) - {tuned}) > 1:
         found.append("several")
     if set(control.differing) - set(control.reshaped) and not any(field in _INIT for field in control.fields):

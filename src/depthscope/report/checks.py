@@ -14,7 +14,7 @@ from depthscope.report.words import Words
 
 def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
     """One block, or none where no run was checked."""
-    cells: dict[tuple[str, int], tuple[CheckPoint, ...]] = {}
+    cells: dict[tuple[str, float], tuple[CheckPoint, ...]] = {}
     zeros = 0
     for key, rows in view.cells().items():
         points, exact = _points(results, rows)
@@ -31,14 +31,14 @@ def gradcheck_blocks(results: Results, view: View, words: Words) -> list[Block]:
     panels = tuple(
         _panel(
             view,
-            words("comma").join((labels[arm], words("layers_deep", depth=depth))),
-            (arm, depth),
+            words("comma").join((labels[arm], view.named(place, words))),
+            (arm, place),
             points,
             methods,
             domain,
             words,
         )
-        for (arm, depth), points in cells.items()
+        for (arm, place), points in cells.items()
     )
     legend = [Legend(label=name, color=METHOD_COLOR[method]) for method, name in methods.items() if method in used]
     legend += [Legend(label=words("worst"), color=MUTED, shape="dashed")]
@@ -80,14 +80,14 @@ def _points(results: Results, rows: tuple[ResultRow, ...]) -> tuple[tuple[CheckP
 def _panel(
     view: View,
     title: str,
-    cell: tuple[str, int],
+    cell: tuple[str, float],
     points: tuple[CheckPoint, ...],
     methods: dict[str, str],
     domain: tuple[float, float],
     words: Words,
 ) -> Panel:
     arm = next(each.label for each in view.series if each.name == cell[0])
-    describe = words("gradcheck_describe", arm=arm, depth=cell[1])
+    describe = words("gradcheck_describe", arm=arm, where=view.named(cell[1], words))
 
     def draw(*, width: int | None = None, height: int = 230) -> object:
         return charts.gradient_check(

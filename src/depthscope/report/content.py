@@ -12,10 +12,11 @@ import numpy as np
 from depthscope.analysis.curves import mean_curve
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.report import palette
+from depthscope.report.charts.axis import Dot
 from depthscope.report.charts.curves import Curve
-from depthscope.report.charts.depth import Dot
 from depthscope.report.palette import Series
 from depthscope.report.words import Words
+from depthscope.study.study import Part
 
 SPLITS = ("train_running", "train")
 CURVE_POINTS, ALL_POINTS = 120, 12_000
@@ -27,7 +28,7 @@ MAX_LABEL = 160
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Runs that differ only in arm, depth and seed: a part, or a slice of one that has further axes.
+    """Runs that differ only in arm, seed and one axis: a part, or a slice of one that has further axes.
 
     Attributes:
         key: distinguishes views; fit for HTML ids.
@@ -35,6 +36,7 @@ class View:
         title: heading for readers.
         rows: in the study's order.
         series: the arms that have rows, in the study's order.
+        axis: what figures are drawn against: `depth`, or a field of the run where a part varies another number alone.
     """
 
     key: str
@@ -42,33 +44,46 @@ class View:
     title: str
     rows: tuple[ResultRow, ...]
     series: tuple[Series, ...]
+    axis: str = "depth"
+
+    def at(self, row: ResultRow) -> float:
+        """Where a row stands on the axis."""
+        found: float = row.spec.depth if self.axis == "depth" else row.cell.axes[self.axis]
+        return found
 
     @property
-    def depths(self) -> tuple[int, ...]:
-        """The depths planned here, ascending."""
-        return tuple(sorted({row.spec.depth for row in self.rows}))
+    def places(self) -> tuple[float, ...]:
+        """The values of the axis that are planned here, ascending."""
+        return tuple(sorted({self.at(row) for row in self.rows}))
+
+    def named(self, place: float, words: Words) -> str:
+        """A place for readers, such as `56 layers` or `learning rate 0.1`."""
+        if self.axis == "depth":
+            return words("layers_deep", depth=place)
+        return words("axis_at", axis=words.axis(self.axis), value=number_of(place))
 
     @property
     def trained(self) -> bool:
         """Whether anything is trained here: accuracies of untrained networks are chance, not results."""
         return any(row.spec.steps != 0 for row in self.rows)
 
-    def cells(self) -> dict[tuple[str, int], tuple[ResultRow, ...]]:
-        """(arm, depth) -> its rows by seed."""
-        found: dict[tuple[str, int], list[ResultRow]] = {}
+    def cells(self) -> dict[tuple[str, float], tuple[ResultRow, ...]]:
+        """(arm, place on the axis) -> its rows by seed."""
+        found: dict[tuple[str, float], list[ResultRow]] = {}
         for row in self.rows:
-            found.setdefault((row.cell.arm, row.spec.depth), []).append(row)
+            found.setdefault((row.cell.arm, self.at(row)), []).append(row)
         return {key: tuple(sorted(rows, key=lambda row: row.cell.seed)) for key, rows in found.items()}
 
 
 def views(results: Results, words: Words) -> tuple[View, ...]:
-    """The study's parts, each cut along its axes other than depth."""
+    """The study's parts, each cut along its axes other than the one that figures are drawn against."""
     looks = palette.assign([(row.cell.arm, row.spec.shortcut != "none") for row in results.rows])
     found: list[View] = []
     for name, part in results.study.parts.items():
         mine = [row for row in results.rows if row.cell.part == name]
         title = words.pick(part.title, name)
-        further = [axis for axis in part.axes if axis != "depth"]
+        along = main_axis(part)
+        further = [axis for axis in part.axes if axis != along]
         slices = list(dict.fromkeys(tuple(str(row.cell.axes[axis]) for axis in further) for row in mine))
         for number, values in enumerate(slices):
             rows = tuple(row for row in mine if tuple(str(row.cell.axes[axis]) for axis in further) == values)
@@ -83,7 +98,9 @@ def views(results: Results, words: Words) -> tuple[View, ...]:
                 for arm in part.arms
                 if arm.name in used
             )
-            tail = words("list").join(f"{axis} = {value}" for axis, value in zip(further, values, strict=True))
+            tail = words("list").join(
+                f"{words.axis(axis)} = {value}" for axis, value in zip(further, values, strict=True)
+            )
             found.append(
                 View(
                     key=f"{name}-{number}" if further else name,
@@ -91,9 +108,32 @@ def views(results: Results, words: Words) -> tuple[View, ...]:
                     title=words("aside", text=title, more=tail) if tail else title,
                     rows=rows,
                     series=unique_labels(series),
+                    axis=along,
                 )
             )
     return tuple(found)
+
+
+def main_axis(part: Part) -> str:
+    """Depth where it varies; else the first axis of two or more positive numbers; else depth, at one place."""
+    if "depth" in part.axes:
+        return "depth"
+    return next(
+        (axis for axis, values in part.axes.items() if len(values) > 1 and all(map(_positive, values))), "depth"
+    )
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def number_of(value: float) -> str:
+    """A place on an axis as readers want it.
+
+    >>> number_of(56), number_of(50_000), number_of(0.003), number_of(1e-05)
+    ('56', '50,000', '0.003', '1e-05')
+    """
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 def clamped(label: str) -> str:
@@ -119,7 +159,7 @@ def unique_labels(series: Sequence[Series]) -> tuple[Series, ...]:
 def dots(view: View, metric: str) -> tuple[Dot, ...]:
     """The metric of every run that has a finite one."""
     return tuple(
-        Dot(series=row.cell.arm, depth=row.spec.depth, seed=row.cell.seed, value=value)
+        Dot(series=row.cell.arm, at=view.at(row), seed=row.cell.seed, value=value)
         for row in view.rows
         if (value := row.value(metric)) is not None and math.isfinite(value)
     )
@@ -160,7 +200,7 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
     points = min(CURVE_POINTS, max(30, ALL_POINTS // len(view.rows)))
     for series in view.series:
         curves: list[Curve] = []
-        for (arm, depth), rows in cells.items():
+        for (arm, place), rows in cells.items():
             if arm != series.name:
                 continue
             by_seed = {row.cell.seed: curve for row in rows if (curve := _logged(results, row, split, quantity))}
@@ -168,10 +208,10 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
                 continue
             scale = (_epoch_step(rows) or 1.0) if in_epochs else 1.0
             for seed, curve in by_seed.items():
-                curves.append(_curve(depth, seed, curve, scale, points))
+                curves.append(_curve(place, seed, curve, scale, points))
             mean = mean_curve(by_seed)
             if len(mean) > 1:
-                curves.append(_curve(depth, None, mean, scale, points))
+                curves.append(_curve(place, None, mean, scale, points))
         if curves:
             found.append(ArmCurves(series=series, curves=tuple(curves), in_epochs=in_epochs, split=split))
     return tuple(found)
@@ -223,13 +263,13 @@ def _epoch_step(rows: Sequence[ResultRow]) -> float | None:
     return None
 
 
-def _curve(depth: int, seed: int | None, values: dict[int, float], scale: float, points: int) -> Curve:
+def _curve(place: float, seed: int | None, values: dict[int, float], scale: float, points: int) -> Curve:
     steps = sorted(values)
     if len(steps) > points:
         picked = np.unique(np.linspace(0, len(steps) - 1, points).round().astype(int))
         steps = [steps[index] for index in picked]
     return Curve(
-        depth=depth,
+        at=place,
         seed=seed,
         x=tuple(round(step * scale, 4) for step in steps),
         y=tuple(significant(values[step]) for step in steps),

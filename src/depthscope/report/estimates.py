@@ -9,7 +9,7 @@ from depthscope.analysis.finding import Estimate
 from depthscope.analysis.summarise import METRICS, CellSummary, summarise
 from depthscope.analysis.table import Results
 from depthscope.record.schema import SUMMARY
-from depthscope.report.charts.depth import Mark
+from depthscope.report.charts.axis import Mark
 from depthscope.report.content import View
 from depthscope.report.numbers import percent
 
@@ -21,9 +21,9 @@ class Estimates:
         metrics = tuple(dict.fromkeys([*METRICS, *SUMMARY]))
         self._by_cell = {_key(each.part, each.arm, each.axes): each for each in summarise(results, metrics)}
 
-    def cell(self, view: View, arm: str, depth: int) -> CellSummary:
-        """The summary of one arm at one depth of a view."""
-        row = view.cells()[arm, depth][0]
+    def cell(self, view: View, arm: str, place: float) -> CellSummary:
+        """The summary of one arm at one place of a view's axis."""
+        row = view.cells()[arm, place][0]
         return self._by_cell[_key(view.part, arm, row.cell.axes)]
 
     @property
@@ -33,13 +33,13 @@ class Estimates:
         return ", ".join(percent(level) for level in sorted(levels or {Estimate(name="", value=None, n=0).level}))
 
     def marks(self, view: View, metric: str) -> tuple[Mark, ...]:
-        """The estimate of every cell of a view that has one, by depth."""
+        """The estimate of every cell of a view that has one, along its axis."""
         found = []
-        for arm, depth in view.cells():
-            made = self.cell(view, arm, depth).estimates.get(metric)
+        for arm, place in view.cells():
+            made = self.cell(view, arm, place).estimates.get(metric)
             if made is not None and made.value is not None:
-                found.append(Mark(series=arm, depth=depth, value=made.value, low=made.low, high=made.high, n=made.n))
-        return tuple(sorted(found, key=lambda mark: mark.depth))
+                found.append(Mark(series=arm, at=place, value=made.value, low=made.low, high=made.high, n=made.n))
+        return tuple(sorted(found, key=lambda mark: mark.at))
 
 
 def _key(part: str, arm: str, axes: Mapping[str, Any]) -> tuple[str, str, str]:

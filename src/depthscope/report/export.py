@@ -73,7 +73,7 @@ def png(spec: Look, *, scale: float = 2.0) -> bytes:
 def _still(block: Block, words: Words) -> list[Any]:
     """The charts of a block, sized and named, with a legend in the first."""
     if block.kind == "profile" and block.controls is not None:
-        deepest = max(block.panels, key=lambda panel: int(panel.key.rsplit("-", 1)[1]))
+        deepest = block.panels[0 if block.controls.depths else -1]  # one at a time: the deepest first
         steps = block.controls.steps
         moments = [0] if len(steps) == 1 else [0, len(steps) - 1]
         quantity, name = block.controls.quantities[0]

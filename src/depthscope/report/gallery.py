@@ -23,7 +23,7 @@ DEPTH_METRICS = ("train_accuracy", "test_accuracy", "train_loss", "test_loss")
 
 
 def hero(results: Results, estimates: Estimates, words: Words) -> Block | None:
-    """The study's main figure: the first metric against depth in the first part that varies depth."""
+    """The study's main figure: the first metric in the first part that varies depth, or another number."""
     for view in content.views(results, words):
         for metric in HERO_METRICS:
             panel = _depth_panel(view, metric, estimates, words, height=380, tags=True)
@@ -57,16 +57,17 @@ def _depth_panel(
     view: View, metric: str, estimates: Estimates, words: Words, *, height: int = 240, tags: bool = False
 ) -> Panel | None:
     dots = content.dots(view, metric)
-    depths = sorted({dot.depth for dot in dots})
-    if len(depths) < 2 or not view.trained:
+    places = sorted({dot.at for dot in dots})
+    if len(places) < 2 or not view.trained:
         return None
     drawn = {dot.series for dot in dots}
     series = tuple(each for each in view.series if each.name in drawn)
     title = words.metric(metric)
     describe = words(
-        "depth_describe",
+        "axis_describe",
         metric=title,
-        depths=words("list").join(map(str, depths)),
+        axis=words.axis(view.axis),
+        values=words("list").join(map(content.number_of, places)),
         arms=words("list").join(each.label for each in series),
     )
     made = estimates.marks(view, metric)
@@ -77,15 +78,16 @@ def _depth_panel(
     tagged = tags and short and {mark.series for mark in made} == drawn
 
     def draw(*, width: int | None = None, height: int = height) -> object:
-        return charts.against_depth(
+        return charts.against_axis(
             dots,
             made,
             series,
-            x_title=words("x_depth"),
+            x_title=words("x_depth") if view.axis == "depth" else words.axis(view.axis),
             y_title=title,
             describe=describe,
             words={
-                **{key: words(key) for key in ("depth", "seed", "estimate")},
+                "axis": words.axis(view.axis),
+                **{key: words(key) for key in ("seed", "estimate")},
                 **{key: words(key, level=estimates.level) for key in ("low", "high")},
             },
             percent=percent,
@@ -103,8 +105,13 @@ def _depth_block(view: View, panels: tuple[Panel, ...], estimates: Estimates, wo
     return Block(
         kind="depth",
         key=key,
-        heading=words("depth_section"),
-        caption=words("depth_caption", level=estimates.level, depths=words("list").join(map(str, view.depths))),
+        heading=words("axis_section", axis=words.axis(view.axis)),
+        caption=words(
+            "axis_caption",
+            level=estimates.level,
+            axis=words.axis(view.axis),
+            values=words("list").join(map(content.number_of, view.places)),
+        ),
         panels=panels,
         legend=legend_of(tuple(each for each in view.series if each.name in ran)),
         tagged=all(panel.tagged for panel in panels),
@@ -126,21 +133,22 @@ def _curve_blocks(results: Results, view: View, words: Words) -> list[Block]:
                     heading=words("curves_section"),
                     caption=caption,
                     panels=panels,
-                    legend=_depth_legend(view.depths, words) if len(view.depths) > 3 else (),
+                    legend=_shades(view, words) if len(view.places) > 3 else (),
                 )
             ]
     return []
 
 
-def _depth_legend(depths: tuple[int, ...], words: Words) -> tuple[Legend, ...]:
-    """Depths in shades of the ink: each panel has them in its arm's own hue."""
+def _shades(view: View, words: Words) -> tuple[Legend, ...]:
+    """Places of the axis in shades of the ink: each panel has them in its arm's own hue."""
+    places = view.places
     return tuple(
         Legend(
-            label=words("layers_deep", depth=depth),
+            label=view.named(place, words),
             color=INK,
-            strength=1 - FAINTEST * (len(depths) - 1 - index) / (len(depths) - 1),
+            strength=1 - FAINTEST * (len(places) - 1 - index) / (len(places) - 1),
         )
-        for index, depth in enumerate(depths)
+        for index, place in enumerate(places)
     )
 
 
@@ -150,20 +158,24 @@ def _curve_panel(
     log = quantity == "loss" and content.spans_decades(arms)
     domain = content.curve_domain(arms, log=log)
     span = content.curve_span(arms)
-    depths = view.depths
-    shades, dark = ramp(arm.series.color, len(depths))
+    places = view.places
+    shades, dark = ramp(arm.series.color, len(places))
     describe = words(
-        "curves_describe", what=words(quantity), arm=arm.series.label, depths=words("list").join(map(str, depths))
+        "curves_describe",
+        what=words(quantity),
+        arm=arm.series.label,
+        axis=words.axis(view.axis),
+        values=words("list").join(map(content.number_of, places)),
     )
 
     def draw(*, width: int | None = None, height: int = 230) -> object:
         return charts.training_curves(
             arm.curves,
-            dict(zip(depths, shades, strict=True)),
+            dict(zip(places, shades, strict=True)),
             x_title=words("epoch" if arm.in_epochs else "step"),
             y_title=words("loss_nats" if quantity == "loss" else "accuracy"),
             describe=describe,
-            words={"depth": words("depth")},
+            words={"axis": words.axis(view.axis)},
             domain=domain,
             span=span,
             percent=quantity == "accuracy",

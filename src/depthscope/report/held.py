@@ -57,7 +57,7 @@ def _places(group: Sequence[Control], words: Words) -> str:
     found = []
     for key in group[0].axes:
         values = dict.fromkeys(str(each.axes[key]) for each in group)
-        found.append(f"{words('depth') if key == 'depth' else key} {words('list').join(values)}")
+        found.append(f"{words.axis(key)} {words('list').join(values)}")
     return words("recipe.comma").join(found)
 
 

@@ -36,7 +36,7 @@ class DepthProfile:
         left_out: values that a log axis cannot show.
     """
 
-    depth: int
+    place: float
     values: tuple[LayerValue, ...]
     quantities: tuple[str, ...]
     steps: tuple[int, ...]
@@ -59,15 +59,15 @@ def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
     lasts = {max(table.column("step").unique().to_pylist()) for table in tables.values()}
     last_step = lasts.pop() if len(lasts) == 1 else None
     sizes = [len({*table.column("layer").to_pylist()}) for table in tables.values()]
-    lines = sum(sizes) / len(sizes) * len({(row.cell.arm, row.spec.depth) for row in view.rows})
+    lines = sum(sizes) / len(sizes) * len({(row.cell.arm, view.at(row)) for row in view.rows})
     most = max(2, min(MAX_STEPS, int(MAX_VALUES / (lines * len(ORDER)))))
     steps = _kept(logged, last_step, most)
     found = []
-    for depth in view.depths:
+    for place in view.places:
         values: list[LayerValue] = []
         left_out = 0
-        for (arm, cell_depth), rows in view.cells().items():
-            if cell_depth == depth:
+        for (arm, own), rows in view.cells().items():
+            if own == place:
                 some, omitted = _cell(arm, rows, tables, steps)
                 values += some
                 left_out += omitted
@@ -76,7 +76,7 @@ def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
             wanted = ORDER if present & set(ORDER) else MEANS
             found.append(
                 DepthProfile(
-                    depth=depth,
+                    place=place,
                     values=tuple(each for each in values if each.quantity in wanted),
                     quantities=tuple(each for each in wanted if each in present),
                     steps=steps,

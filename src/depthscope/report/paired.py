@@ -76,7 +76,7 @@ def _shared(group: Sequence[Pairing], words: Words, tuned: str | None) -> str:
     alone = [len(each.only_a) + len(each.only_b) for each in group]
     if max(alone):
         told.append(words("pairing.only", count=span(alone)))
-    same = [key for key in ("data", "order", "augment") if getattr(first, f"same_{key}")]
+    same = [key for key in ("data", "order", "augment", "code") if getattr(first, f"same_{key}")]
     if same:
         told.append(words("pairing.same", what=words("list").join(words(f"pairing.{key}") for key in same)))
     fields = [words("pairing.tuned", field=field) if field == tuned else field for field in first.varied]

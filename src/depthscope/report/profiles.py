@@ -30,7 +30,7 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
         [value for profile in profiles for value in profile.values], [point for points in theories for point in points]
     )
     panels = [
-        _panel(view.key, series, profile, quantities, steps, domains, theory, words)
+        _panel(view, series, profile, quantities, steps, domains, theory, words)
         for profile, theory in zip(profiles, theories, strict=True)
     ]
     notes = [words("profile_theory")] if any(theories) else []
@@ -46,6 +46,7 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
     one_at_a_time = len(panels) > SIDE_BY_SIDE
     if one_at_a_time:
         panels.reverse()  # the deepest first: it has the most to show
+    axis = words("depth_choice") if view.axis == "depth" else words.axis(view.axis)
     choice = tuple((panel.key, panel.title) for panel in panels) if one_at_a_time else ()
     return [
         Block(
@@ -55,7 +56,7 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
             caption=words("profile_caption"),
             panels=tuple(panels),
             legend=legend_of(series) + theory_line,
-            controls=Controls(quantities=tuple(quantities.items()), steps=steps, at=0, depths=choice),
+            controls=Controls(quantities=tuple(quantities.items()), steps=steps, at=0, depths=choice, axis=axis),
             notes=tuple(notes),
         )
     ]
@@ -70,7 +71,7 @@ def step_names(profile: DepthProfile, words: Words) -> tuple[str, ...]:
 
 
 def _panel(
-    key: str,
+    view: View,
     series: tuple[Series, ...],
     profile: DepthProfile,
     quantities: dict[str, str],
@@ -80,11 +81,11 @@ def _panel(
     words: Words,
 ) -> Panel:
     first = next(iter(quantities))
-    title = words("layers_deep", depth=profile.depth)
+    named = view.named(profile.place, words)
     describe = words(
         "profile_describe",
         quantity=", ".join(quantities[key] for key in profile.quantities),
-        depth=profile.depth,
+        where=named,
         arms=", ".join(each.label for each in series),
     )
 
@@ -113,14 +114,14 @@ def _panel(
             height=height,
         )
 
-    return Panel(key=f"profile-{key}-{profile.depth}", title=title, describe=describe, draw=draw)
+    return Panel(key=f"profile-{view.key}-{profile.place}", title=named, describe=describe, draw=draw)
 
 
 def _theory(view: View, profile: DepthProfile) -> tuple[TheoryPoint, ...]:
     """The closed form where there is one, anchored at the measured value at the output end."""
     points: list[TheoryPoint] = []
-    for (arm, depth), rows in view.cells().items():
-        shape = gradient_profile(rows[0].spec) if depth == profile.depth else None
+    for (arm, place), rows in view.cells().items():
+        shape = gradient_profile(rows[0].spec) if place == profile.place else None
         if shape is None or profile.steps[0] != 0:
             continue
         end = len(shape) - 1

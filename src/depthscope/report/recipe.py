@@ -101,7 +101,10 @@ def _field(field: str, shared: Mapping[str, Any], words: Words) -> Iterator[str]
 
 def _varied(field: str, view: View, words: Words) -> str:
     key = f"recipe.field.{field}"
-    return words(key, value=words("list").join(map(str, view.depths))) if key in words.table else field
+    if key not in words.table:
+        return words.axis(field)
+    depths = sorted({row.spec.depth for row in view.rows})
+    return words(key, value=words("list").join(map(str, depths)))
 
 
 def written(value: Any) -> str:

@@ -97,16 +97,16 @@ def _table(view: View, estimates: Estimates, claimed: set[str], words: Words) ->
     present = {metric for cell in cells.values() for metric in cell.estimates}
     metrics = [each for each in TABLE_METRICS if each in present and (view.trained or each not in _OF_TRAINING)]
     metrics = [each for each in TABLE_METRICS if each in {*metrics[:MAX_METRICS], *(claimed & present)}]
-    heads = [words("arm"), words("depth"), words("seeds"), words("parameters")]
+    heads = [words("arm"), words.axis(view.axis), words("seeds"), words("parameters")]
     heads += [words.metric(metric) for metric in metrics]
     heads.append(words("time"))
     looks = {series.name: series for series in view.series}
     rows = []
     last = None
-    for (arm, depth), cell in cells.items():
+    for (arm, place), cell in cells.items():
         planned = cell.num_runs
         done = str(cell.n) if cell.n == planned else words("of_planned", done=cell.n, planned=planned)
-        line = [{"value": str(depth)}, {"value": done}]
+        line = [{"value": content.number_of(place)}, {"value": done}]
         line.append({"value": f"{cell.parameters:,}" if cell.parameters is not None else "–"})
         for metric in metrics:
             made = cell.estimates.get(metric)
@@ -174,9 +174,7 @@ def _seeds(place: str, seeds: list[int], words: Words) -> str:
 
 def _place(results: Results, row: ResultRow, words: Words) -> str:
     arm = results.study.parts[row.cell.part].arm(row.cell.arm)
-    axes = words("comma").join(
-        f"{words('depth') if key == 'depth' else key} {value}" for key, value in row.cell.axes.items()
-    )
+    axes = words("comma").join(f"{words.axis(key)} {value}" for key, value in row.cell.axes.items())
     place = words.pick(arm.label, arm.name) + (f"{words('comma')}{axes}" if axes else "")
     if len(results.study.parts) > 1:
         place = f"{words.pick(results.study.parts[row.cell.part].title, row.cell.part)}{words('colon')}{place}"

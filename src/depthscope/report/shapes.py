@@ -38,12 +38,14 @@ class Controls:
         steps: names of the steps, in order.
         at: index of the step shown first.
         depths: (panel key, name) where one depth at a time is shown; empty where all stand side by side.
+        axis: what such a choice is of.
     """
 
     quantities: tuple[tuple[str, str], ...]
     steps: tuple[str, ...]
     at: int
     depths: tuple[tuple[str, str], ...] = ()
+    axis: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

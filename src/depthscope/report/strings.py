@@ -75,17 +75,6 @@ _TABLE: dict[str, tuple[str, str]] = {
     "arm_notes": ("Notes on the arms", "关于各组的说明"),
     # Figures
     "legend": ("arms", "组别"),
-    "depth_section": ("What depth does to the result", "深度如何影响结果"),
-    "depth_caption": (
-        "Each small mark is one seed, each large one the mean over seeds, with its {level} interval. "
-        "Marks stand side by side so that none hides another; depths are {depths}.",
-        "每个小标记是一个随机种子，每个大标记是各种子的均值及其 {level} 区间。"
-        "标记并排放置以免相互遮挡；深度为 {depths}。",
-    ),
-    "depth_describe": (
-        "{metric} against depth ({depths}), one line for each arm: {arms}.",
-        "{metric}随深度（{depths}）的变化，每组一条线：{arms}。",
-    ),
     "chance": ("chance, {value}", "随机猜测，{value}"),
     "x_depth": ("depth (layers)", "深度（层）"),
     "estimate": ("estimate", "估计值"),
@@ -95,27 +84,27 @@ _TABLE: dict[str, tuple[str, str]] = {
     "curves_caption.train": (
         "Training {what} in clean passes over all training examples during training, one panel for each arm on "
         "shared scales. Thin lines are seeds; a strong line is their mean and ends where the first seed stops. "
-        "Deeper is darker.",
+        "The deeper, or larger, the darker.",
         "训练过程中在全部训练样本上的{what}，每组一幅图，横纵刻度均相同。"
-        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。颜色越深，网络越深。",
+        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。取值越大（网络越深），颜色越深。",
     ),
     "curves_caption.train_running": (
         "Training {what} during training, averaged over each epoch's batches as they came, one panel for each arm on "
         "shared scales. Thin lines are seeds; a strong line is their mean and ends where the first seed stops. "
-        "Deeper is darker.",
+        "The deeper, or larger, the darker.",
         "训练过程中的{what}（对每轮各批次取平均），每组一幅图，横纵刻度均相同。"
-        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。颜色越深，网络越深。",
+        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。取值越大（网络越深），颜色越深。",
     ),
     "curves_caption.full_batch": (
         "Training {what} during training, over all training examples at once, one panel for each arm on shared "
         "scales. Thin lines are seeds; a strong line is their mean and ends where the first seed stops early. "
-        "Deeper is darker.",
+        "The deeper, or larger, the darker.",
         "训练过程中一次使用全部训练样本的{what}，每组一幅图，横纵刻度均相同。"
-        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。颜色越深，网络越深。",
+        "细线为各随机种子；粗线为其均值，到最先停止的种子为止。取值越大（网络越深），颜色越深。",
     ),
     "curves_describe": (
-        "Training {what} of {arm} during training, a line for each depth ({depths}).",
-        "{arm}在训练过程中的{what}，每个深度（{depths}）一条线。",
+        "Training {what} of {arm} during training, a line for each {axis} ({values}).",
+        "{arm}在训练过程中的{what}，按{axis}（{values}）每个一条线。",
     ),
     "loss": ("loss", "损失"),
     "accuracy": ("accuracy", "准确率"),
@@ -144,8 +133,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         "本页显示了 {total} 个记录步中的 {count} 个；完整数据见记录旁的数据表。",
     ),
     "profile_describe": (
-        "{quantity} by layer in networks of {depth} layers, a line for each arm: {arms}.",
-        "{depth} 层网络中逐层的{quantity}，每组一条线：{arms}。",
+        "{quantity} by layer, {where}, a line for each arm: {arms}.",
+        "{where}时逐层的{quantity}，每组一条线：{arms}。",
     ),
     "x_layer": ("layer, input to output", "层（从输入到输出）"),
     "layer": ("layer", "层"),
@@ -187,8 +176,8 @@ _TABLE: dict[str, tuple[str, str]] = {
         "梯度足够小时便被淹没。复步法不作减法，没有这种误差。",
     ),
     "gradcheck_describe": (
-        "Relative error of the gradient against step size, {arm}, {depth} layers, by method.",
-        "{arm}（{depth} 层）梯度的相对误差随步长的变化，按方法区分。",
+        "Relative error of the gradient against step size, {arm}, {where}, by method.",
+        "{arm}（{where}）梯度的相对误差随步长的变化，按方法区分。",
     ),
     "gradcheck_exact": (
         "{count} medians were exactly zero and cannot stand on a logarithmic axis.",

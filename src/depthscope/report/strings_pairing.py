@@ -74,8 +74,9 @@ PAIRING: dict[str, tuple[str, str]] = {
         "Chosen for each arm before this study, among {grid}, by {metric} on {validation} examples held out of the "
         "training set and {seeds} seeds that are not run here; {runs} runs were made to choose. What is reported above "
         "comes from other seeds, trained on the whole training set; the test set was not looked at before.",
-        "在本研究之前，为每组在 {grid} 中选定，依据是从训练集留出的 {validation} 个样本、{seeds} 个本研究不使用的随机种子上的"
-        "{metric}；选择共用了 {runs} 次运行。上文的结果来自其他种子，使用完整的训练集；此前未查看过测试集。",
+        "在本研究之前，为每组在 {grid} 中选定，依据是从训练集留出的 {validation} 个样本、"
+        "{seeds} 个本研究不使用的随机种子上的{metric}；选择共用了 {runs} 次运行。"
+        "上文的结果来自其他种子，使用完整的训练集；此前未查看过测试集。",
     ),
     "tuned_edge": (
         "The {which} value of the grid: a better one may lie outside it.",
@@ -89,7 +90,7 @@ PAIRING: dict[str, tuple[str, str]] = {
     "tuned_score": ("{value}: {mean}", "{value}：{mean}"),
     "tuned_describe": ("{metric} by {field}: {scores}", "{metric}随 {field} 的变化：{scores}"),
     # Axes other than depth
-    "axis_section": ("What {axis} does to the result", "{axis} 如何影响结果"),
+    "axis_section": ("The result against {axis}", "结果随{axis}的变化"),
     "axis_caption": (
         "Each small mark is one seed, each large one the mean over seeds, with its {level} interval. "
         "Marks stand side by side so that none hides another; {axis}: {values}.",
@@ -100,6 +101,7 @@ PAIRING: dict[str, tuple[str, str]] = {
         "{metric} against {axis} ({values}), one line for each arm: {arms}.",
         "{metric}随 {axis}（{values}）的变化，每组一条线：{arms}。",
     ),
+    "axis_at": ("{axis} {value}", "{axis} {value}（取值）"),
     "axis.lr": ("learning rate", "学习率"),
     "axis.width": ("width", "宽度"),
     "axis.batch_size": ("batch size", "批大小"),

@@ -35,6 +35,10 @@ class Words:
                 return text[lang]
         return next(iter(text.values()))
 
+    def axis(self, axis: str) -> str:
+        """The name of an axis for readers: `depth`, that of a field where this table has one, or the field itself."""
+        return self.table["depth"] if axis == "depth" else self.table.get(f"axis.{axis}", axis)
+
     def metric(self, metric: str) -> str:
         """The name of a summary's key for readers; where this table has none, that of `analysis`."""
         return self.table.get(f"metric.{metric}") or spoken(metric, self.lang)

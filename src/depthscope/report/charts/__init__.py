@@ -1,5 +1,8 @@
 """Figures: finished numbers in, an Altair chart out. They compute nothing and fail loudly."""
 
+from depthscope.report.charts.axis import Dot as Dot
+from depthscope.report.charts.axis import Mark as Mark
+from depthscope.report.charts.axis import against_axis as against_axis
 from depthscope.report.charts.base import FONT as FONT
 from depthscope.report.charts.base import Look as Look
 from depthscope.report.charts.base import configure as configure
@@ -8,9 +11,6 @@ from depthscope.report.charts.claims import claim_interval as claim_interval
 from depthscope.report.charts.claims import extent as extent
 from depthscope.report.charts.curves import Curve as Curve
 from depthscope.report.charts.curves import training_curves as training_curves
-from depthscope.report.charts.depth import Dot as Dot
-from depthscope.report.charts.depth import Mark as Mark
-from depthscope.report.charts.depth import against_depth as against_depth
 from depthscope.report.charts.gradcheck import CheckPoint as CheckPoint
 from depthscope.report.charts.gradcheck import gradient_check as gradient_check
 from depthscope.report.charts.profile import LayerValue as LayerValue

@@ -1,4 +1,4 @@
-"""Training curves: thin lines for seeds, a strong one for their mean, a shade for each depth."""
+"""Training curves: thin lines for seeds, a strong one for their mean, a shade for each place of an axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from depthscope.report.charts import base
 class Curve:
     """One line. `seed` is None for the line that stands for all seeds."""
 
-    depth: int
+    at: float
     seed: int | None
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -24,7 +24,7 @@ class Curve:
 
 def training_curves(
     curves: Sequence[Curve],
-    shades: Mapping[int, str],
+    shades: Mapping[float, str],
     *,
     x_title: str,
     y_title: str,
@@ -48,7 +48,7 @@ def training_curves(
         x_title: title of the x axis.
         y_title: title of the value axis.
         describe: what a reader who cannot see the figure is told.
-        words: tooltip title of `depth`.
+        words: tooltip title of `axis`.
         percent: whether values are shares of one.
         log: whether y is logarithmic.
         legend: a legend in the figure; pages draw their own.
@@ -56,14 +56,14 @@ def training_curves(
         height: pixels of the plot.
     """
     base.finite("training_curves", [value for each in curves for value in each.y])
-    missing = sorted({each.depth for each in curves} - set(shades))
+    missing = sorted({each.at for each in curves} - set(shades))
     if missing:
-        raise ValueError(f"figure: no shade for the depths {missing}.")
+        raise ValueError(f"figure: no shade at {missing}.")
     tables = base.Tables()
-    depths = sorted(shades)
-    scale = alt.Scale(domain=[str(depth) for depth in depths], range=[shades[depth] for depth in depths])
+    places = sorted(shades)
+    scale = alt.Scale(domain=[f"{place:g}" for place in places], range=[shades[place] for place in places])
     color = alt.Color(
-        "depth:N", scale=scale, legend=alt.Legend(title=words["depth"], symbolType="stroke") if legend else None
+        "at:N", scale=scale, legend=alt.Legend(title=words["axis"], symbolType="stroke") if legend else None
     )
     x = alt.X("x:Q", axis=alt.Axis(title=x_title, tickCount=4), scale=alt.Scale(domain=list(span), nice=False))
     y = alt.Y(
@@ -74,14 +74,14 @@ def training_curves(
 
     def rows(seeds: bool) -> Any:
         return tables.add(
-            {"depth": str(each.depth), "seed": each.seed, "x": at, "y": value}
+            {"at": f"{each.at:g}", "seed": each.seed, "x": at, "y": value}
             for each in curves
             if (each.seed is not None) == seeds
             for at, value in zip(each.x, each.y, strict=True)
         )
 
     told = [
-        alt.Tooltip("depth:N", title=words["depth"]),
+        alt.Tooltip("at:N", title=words["axis"]),
         alt.Tooltip("x:Q", title=x_title, format="~g"),
         alt.Tooltip("y:Q", title=y_title, format=".2%" if percent else ".4f"),
     ]
@@ -95,11 +95,11 @@ def training_curves(
     hits = alt.Chart(means_of).mark_point(size=160, opacity=0, filled=True).encode(x=x, y=y, tooltip=told)
     layers = [thin, strong, hits]
     means = [each for each in curves if each.seed is None]
-    if 1 < len(depths) <= 3:
+    if 1 < len(places) <= 3:
         for each, shift in zip(means, _shifts(means, domain, log, height), strict=True):
-            end = tables.add([{"depth": str(each.depth), "x": each.x[-1], "y": each.y[-1]}])
+            end = tables.add([{"at": f"{each.at:g}", "x": each.x[-1], "y": each.y[-1]}])
             tag = alt.Chart(end).mark_text(align="left", dx=6, dy=shift, fontWeight=600, fontSize=12)
-            layers.append(tag.encode(x=x, y=y, text="depth:N", color=color))
+            layers.append(tag.encode(x=x, y=y, text="at:N", color=color))
     return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
 
 

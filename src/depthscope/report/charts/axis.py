@@ -1,4 +1,4 @@
-"""A final figure against depth: every seed a dot, a line through each arm's estimates."""
+"""A final figure against depth or another number: every seed a dot, a line through each arm's estimates."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ NEAR = 0.35
 
 @dataclass(frozen=True, kw_only=True)
 class Dot:
-    """One run: the value of one seed."""
+    """One run: the value of one seed, at a place of the axis."""
 
     series: str
-    depth: int
+    at: float
     seed: int
     value: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """An arm's finished estimate at one depth; no `low` and `high` where there is no interval."""
+    """An arm's finished estimate at one place of the axis; no `low` and `high` where there is no interval."""
 
     series: str
-    depth: int
+    at: float
     value: float
     low: float | None
     high: float | None
     n: int
 
 
-def against_depth(
+def against_axis(
     dots: Sequence[Dot],
     marks: Sequence[Mark],
     series: Sequence[Series],
@@ -57,19 +57,19 @@ def against_depth(
     width: int | None = None,
     height: int = 300,
 ) -> Any:
-    """Depth on a log axis, the value on a linear one.
+    """Depth (or another positive number) on a log axis, the value on a linear one.
 
     Dots and whiskers stand beside one another, arm by arm and seed by seed, in a fixed order; only
-    the place along x moves for that, never a value, and tooltips tell the depth itself.
+    the place along x moves for that, never a value, and tooltips tell the place itself.
 
     Args:
         dots: raw values.
         marks: estimates, drawn as a line with whiskers.
         series: arms in order of drawing.
-        x_title: title of the depth axis.
+        x_title: title of the x axis.
         y_title: title of the value axis.
         describe: what a reader who cannot see the figure is told.
-        words: tooltip titles for `seed`, `depth`, `interval`, `estimate`.
+        words: tooltip titles for `seed`, `axis`, `interval`, `estimate`.
         percent: whether values are shares of one.
         legend: a legend in the figure; pages draw their own.
         tags: names at the ends of the lines, where the figure is wide enough for them.
@@ -77,18 +77,18 @@ def against_depth(
         width: pixels; None fills the container.
         height: pixels of the plot.
     """
-    base.finite("against_depth", [each.value for each in dots])
+    base.finite("against_axis", [each.value for each in dots])
     base.known_series([each.series for each in dots], series)
     base.known_series([each.series for each in marks], series)
     tables = base.Tables()
     labels = base.labels_of(series)
-    depths = sorted({each.depth for each in dots} | {each.depth for each in marks})
-    span = math.log(depths[-1] / depths[0]) or 1.0
-    gap = min([span / 4, *(math.log(b / a) for a, b in pairwise(depths))])
+    places = sorted({each.at for each in dots} | {each.at for each in marks})
+    span = math.log(places[-1] / places[0]) or 1.0
+    gap = min([span / 4, *(math.log(b / a) for a, b in pairwise(places))])
     seeds = sorted({each.seed for each in dots})
     step = gap * min(0.5 / max(len(series), 2), 0.1)
 
-    right = depths[-1] * math.exp(gap * 0.4)
+    right = places[-1] * math.exp(gap * 0.4)
     domain = _domain(dots, marks)
     if reference is not None:
         low, high = domain
@@ -96,12 +96,12 @@ def against_depth(
         reference = reference if near else None
         domain = (min(low, reference[0] - 0.04 * (high - low)), high) if reference else domain
 
-    def place(name: str, depth: int, seed: int | None = None) -> float:
+    def place(name: str, at: float, seed: int | None = None) -> float:
         index = [each.name for each in series].index(name)
         shift = step * (index - (len(series) - 1) / 2)
         if seed is not None and len(seeds) > 1:
             shift += 0.8 * step * (seeds.index(seed) / (len(seeds) - 1) - 0.5)
-        return depth * math.exp(shift)
+        return at * math.exp(shift)
 
     number = ".2%" if percent else ".4f"
     x = alt.X(
@@ -109,10 +109,10 @@ def against_depth(
         scale=alt.Scale(
             type="log",
             nice=False,
-            domainMin=depths[0] * math.exp(-gap * 0.4),
+            domainMin=places[0] * math.exp(-gap * 0.4),
             domainMax=alt.ExprRef(f"{WIDE} ? {right * math.exp(0.36 * span)!r} : {right!r}") if tags else right,
         ),
-        axis=alt.Axis(title=x_title, values=depths, format="d", labelOverlap=False),
+        axis=alt.Axis(title=x_title, values=places, format=",~g" if places[-1] >= 1 else "~g", labelOverlap="greedy"),
     )
     y = alt.Y(
         "value:Q",
@@ -122,22 +122,22 @@ def against_depth(
     dot_rows = [
         {
             "series": labels[each.series],
-            "depth": each.depth,
+            "at": each.at,
             "seed": each.seed,
             "value": each.value,
-            "place": place(each.series, each.depth, each.seed),
+            "place": place(each.series, each.at, each.seed),
         }
         for each in dots
     ]
     mark_rows = [
         {
             "series": labels[each.series],
-            "depth": each.depth,
+            "at": each.at,
             "value": each.value,
             "low": each.low,
             "high": each.high,
             "n": each.n,
-            "place": place(each.series, each.depth),
+            "place": place(each.series, each.at),
         }
         for each in marks
     ]
@@ -145,7 +145,7 @@ def against_depth(
     shape = base.shape_by_series(series, legend=False)
     told = [
         alt.Tooltip("series:N", title=" "),
-        alt.Tooltip("depth:Q", title=words["depth"]),
+        alt.Tooltip("at:Q", title=words["axis"]),
         alt.Tooltip("value:Q", title=words["estimate"], format=number),
         alt.Tooltip("low:Q", title=words["low"], format=number),
         alt.Tooltip("high:Q", title=words["high"], format=number),
@@ -171,7 +171,7 @@ def against_depth(
             shape=shape,
             tooltip=[
                 alt.Tooltip("series:N", title=" "),
-                alt.Tooltip("depth:Q", title=words["depth"]),
+                alt.Tooltip("at:Q", title=words["axis"]),
                 alt.Tooltip("seed:Q", title=words["seed"]),
                 alt.Tooltip("value:Q", title=y_title, format=number),
             ],
@@ -181,10 +181,10 @@ def against_depth(
     if any(each.low is not None and each.high is not None for each in marks):
         layers.insert(0, whisker)
     if tags:
-        ends = [max((each for each in marks if each.series == one.name), key=lambda each: each.depth) for one in series]
+        ends = [max((each for each in marks if each.series == one.name), key=lambda each: each.at) for one in series]
         places = base.spread([_fraction(each.value, domain) * height for each in ends], 19)
         for one, end, to in zip(series, ends, places, strict=True):
-            row = {"series": one.label, "place": place(series[-1].name, end.depth), "value": end.value}
+            row = {"series": one.label, "place": place(series[-1].name, end.at), "value": end.value}
             # An invisible text would still take its room: on a narrow plot there is none.
             name = alt.ExprRef(f"{WIDE} ? datum.series : ''")
             tag = alt.Chart(tables.add([row])).mark_text(
