@@ -199,6 +199,15 @@ def test_a_folder_that_was_deleted_is_told_and_does_not_come_back(tmp_path: Path
     assert not folder.exists()
 
 
+def test_of_two_that_saw_the_same_one_makes_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second looked before the first had made its claim, and goes on when the first holds."""
+    seen = leases._highest(run_folder(tmp_path, RUN))
+    first = take(tmp_path, "first")
+    monkeypatch.setattr(leases, "_highest", lambda at: seen)
+    assert acquire(tmp_path, RUN, token="second") is None
+    assert first.holds()
+
+
 def test_stealers_at_the_same_moment_leave_one_holder(tmp_path: Path) -> None:
     """Rounds of eight threads that all may take over, let go or beat; between rounds all who ever held are asked."""
     number, rounds = 8, 150
