@@ -42,7 +42,7 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     for finding in found.findings:
         mark, colour = _MARKS[finding.verdict]
         words = finding.text.get(lang) or next(iter(finding.text.values()))
-        star = " (confirmatory)" if finding.confirmatory else ""
+        star = " (confirmatory)" if finding.confirmatory else " (exploratory)"
         table.add_row(
             Text(f"{mark} {finding.verdict}", style=colour),
             Text(words + star),
