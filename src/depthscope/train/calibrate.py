@@ -22,8 +22,8 @@ from depthscope.train.start import portions, run_task
 
 Clock = Callable[[], float]
 
-MAX_INTERVALS = 30
-"""Intervals between safe points that are timed at most; a step of some milliseconds needs no two seconds."""
+MAX_INTERVALS = 8
+"""Intervals between safe points that are timed at most; a step of a millisecond needs no two seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
