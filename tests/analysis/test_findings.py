@@ -136,11 +136,15 @@ def test_document(make_results: MakeResults, table: MakeTable) -> None:
     results = make_results(table(VALUES, "train_loss"), claim("a", "plain"))
     document = findings_document(results, judge(results), {"numpy": "2"})
     again = json.loads(json.dumps(document, allow_nan=False))
-    assert set(again) == {"schema", "study", "provenance", "findings"}
+    assert set(again) == {"schema", "study", "provenance", "findings", "diagnoses"}
+    assert [(each["arm"], each["shallow"], each["deep"]) for each in again["diagnoses"]] == [
+        ("plain", 2, 8),
+        ("res", 2, 8),
+    ]
     assert again["study"]["name"] == "made-up"
     assert again["provenance"] == {"numpy": "2"}
     (finding,) = again["findings"]
-    assert {"claim", "confirmatory", "verdict", "margin", "estimates"} <= set(finding)
+    assert {"claim", "kind", "confirmatory", "family", "verdict", "margin", "estimates", "pairing"} <= set(finding)
     assert {"name", "value", "low", "high", "n", "unit"} <= set(finding["estimates"][0])
     assert finding["estimates"][0]["values"] == pytest.approx([0.4, 0.5, 0.6])
 
