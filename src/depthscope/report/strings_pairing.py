@@ -101,7 +101,7 @@ PAIRING: dict[str, tuple[str, str]] = {
         "{metric} against {axis} ({values}), one line for each arm: {arms}.",
         "{metric}随 {axis}（{values}）的变化，每组一条线：{arms}。",
     ),
-    "axis_at": ("{axis} {value}", "{axis} {value}（取值）"),
+    "axis_at": ("{axis} {value}", "{axis} {value}"),
     "axis.lr": ("learning rate", "学习率"),
     "axis.width": ("width", "宽度"),
     "axis.batch_size": ("batch size", "批大小"),
