@@ -58,7 +58,7 @@ data_options = { num_train = 48, num_test = 16 }
 augment = "crop_flip"
 padding = 1
 batch_size = 16
-epochs = 40
+epochs = 12
 optimizer_options = { momentum = 0.9 }
 lr = 0.02
 measures = ["layers"]

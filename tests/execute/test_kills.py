@@ -76,7 +76,7 @@ class Killer:
 
 def kill_workers(text: str, kills: int, seed: int, tmp_path: Path, serial: Serial, contents: Contents) -> None:
     plan, whole = serial(text)
-    resumed, rounds = 0, 0
+    resumed, rounds, number = 0, 0, kills
     with Processes(2) as executor:
         while kills:
             rounds += 1
@@ -105,14 +105,15 @@ def kill_workers(text: str, kills: int, seed: int, tmp_path: Path, serial: Seria
             assert len([each for each in news if isinstance(each, Retried)]) >= killer.killed
             resumed += sum(isinstance(each, Resumed) and each.step > 0 for each in news)
             assert rounds < 30
-    assert resumed >= 1
+    # The others fell between a record and the end of its lease: there was nothing left to resume.
+    assert resumed >= number // 2
 
 
 @pytest.mark.parametrize("name", ["numpy", "torch"])
 def test_workers_killed_in_training(
     name: str, text_of: TextOf, tmp_path: Path, serial: Serial, contents: Contents
 ) -> None:
-    kill_workers(text_of(name), 4 if name == "numpy" else 2, 1, tmp_path, serial, contents)
+    kill_workers(text_of(name), 5 if name == "numpy" else 1, 1, tmp_path, serial, contents)
 
 
 @pytest.mark.slow
@@ -147,7 +148,7 @@ def start(text: str, folder: Path) -> subprocess.Popen[str]:
 
 def kill_drivers(text: str, kills: int, seed: int, tmp_path: Path, serial: Serial, contents: Contents) -> None:
     plan, whole = serial(text)
-    rounds = 0
+    rounds, number = 0, kills
     while kills:
         rounds += 1
         folder = tmp_path / f"{rounds}"
@@ -164,7 +165,7 @@ def kill_drivers(text: str, kills: int, seed: int, tmp_path: Path, serial: Seria
         assert contents(plan, folder) == whole
         assert rounds < 30
     lines = [line for log in tmp_path.glob("*/runs/*/log.txt") for line in log.read_text().splitlines()]
-    assert any("resumed from step" in line for line in lines)
+    assert sum("resumed from step" in line for line in lines) >= number // 2
 
 
 @pytest.mark.parametrize("name", ["numpy", "torch"])
