@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
 from depthscope.execute.order import Settings
+from depthscope.execute.remaining import remaining
 from depthscope.record.folder import run_folder
 from depthscope.study.expand import Plan, expand
 from depthscope.study.toml import parse

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
 from depthscope.execute.executor import TaskExecutor
 from depthscope.execute.processes import Processes
+from depthscope.execute.remaining import remaining
 from depthscope.record.events import Ended, Event, Started
 from depthscope.record.folder import run_folder
 from depthscope.study.expand import Plan, Task, expand

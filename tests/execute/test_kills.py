@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
 from depthscope.execute.order import Settings
 from depthscope.execute.processes import Processes
+from depthscope.execute.remaining import remaining
 from depthscope.record.events import DoneElsewhere, Ended, News, Resumed, Retried
 from depthscope.record.lease import holder
 from depthscope.study.expand import Plan, expand
@@ -127,7 +128,8 @@ def test_many_workers_killed_in_training(
 DRIVER = """
 import sys
 from pathlib import Path
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
+from depthscope.execute.remaining import remaining
 from depthscope.execute.order import Settings
 from depthscope.study.expand import expand
 from depthscope.study.toml import parse

@@ -16,9 +16,10 @@ pytest.importorskip("ray")
 
 from depthscope.core.errors import UserError
 from depthscope.execute import contract
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
 from depthscope.execute.order import Settings
 from depthscope.execute.ray import Ray
+from depthscope.execute.remaining import remaining
 from depthscope.record.events import Ended, News, Resumed, Retried, Started
 from depthscope.record.folder import write_study
 from depthscope.record.lease import holder

@@ -13,8 +13,9 @@ import pytest
 
 import depthscope
 from depthscope.core.errors import UserError
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
 from depthscope.execute.order import Order, Settings
+from depthscope.execute.remaining import remaining
 from depthscope.execute.tell import told_to
 from depthscope.execute.worker import do_task
 from depthscope.record.events import DoneElsewhere, Ended, News, Progress
@@ -31,7 +32,8 @@ Contents = Callable[[Plan, Path], dict[str, object]]
 DRIVER = """
 import sys, time
 from pathlib import Path
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
+from depthscope.execute.remaining import remaining
 from depthscope.execute.order import Settings
 from depthscope.study.expand import expand
 from depthscope.study.toml import parse
@@ -130,7 +132,7 @@ def test_a_driver_stopped_past_its_lease_loses_it_and_drops_its_work(
     sleeper.send_signal(signal.SIGSTOP)
     news: list[News] = []
     # This process counts as another machine: that the sleeper's process is there must not be what keeps its lease.
-    monkeypatch.setattr("depthscope.record.lease._machine", lambda: "another machine")
+    monkeypatch.setattr("depthscope.record.holder.this_machine", lambda: "another machine")
     settings = Settings(lease_s=1.0, min_gap_s=0.0)
     drive(remaining(plan, tmp_path)[0], tmp_path, Context(), settings=settings, on_event=news.append)
     assert held in {each.run_id for each in news if isinstance(each, Ended)}
@@ -228,7 +230,7 @@ def test_status_shows_who_is_at_work(tiny: Plan, tmp_path: Path, monkeypatch: py
     # Seen from another machine, only a file's date can tell.
     import os
 
-    monkeypatch.setattr("depthscope.record.lease._machine", lambda: "another machine")
+    monkeypatch.setattr("depthscope.record.holder.this_machine", lambda: "another machine")
     path = run_folder(tmp_path, second) / "lease-1.json"
     os.utime(path, (path.stat().st_mtime - 100,) * 2)
     found = depthscope.status(tmp_path)
@@ -251,7 +253,7 @@ def test_a_clock_that_jumps_back_does_no_harm(
             return datetime.fromtimestamp(next(now), UTC)
 
     monkeypatch.setattr(time, "time", lambda: float(next(now)))
-    monkeypatch.setattr("depthscope.execute.worker.datetime", Back)
+    monkeypatch.setattr("depthscope.execute.portion.datetime", Back)
     monkeypatch.setattr("depthscope.record.sinks.datetime", Back)
     settings = Settings(min_gap_s=0.0, lease_s=1.0)
     drive(remaining(plan, tmp_path)[0], tmp_path, Context(), settings=settings)

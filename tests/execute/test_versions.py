@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from depthscope.execute import worker
+from depthscope.execute import portion
 from depthscope.execute.order import Order, Settings
 from depthscope.execute.tell import Note, told_to
 from depthscope.execute.worker import do_task
@@ -38,11 +38,11 @@ def test_another_numpy_since_the_stop(tiny: Plan, tmp_path: Path, monkeypatch: p
         if isinstance(word, Progress) and word.step == 20:
             raise Stop
 
-    monkeypatch.setattr(worker, "TELL_EVERY_S", 0.0)
-    monkeypatch.setattr(worker, "provenance", old)
+    monkeypatch.setattr(portion, "TELL_EVERY_S", 0.0)
+    monkeypatch.setattr(portion, "provenance", old)
     with told_to(stop), pytest.raises(Stop):
         do_task(order("first"))
-    monkeypatch.setattr(worker, "provenance", provenance)
+    monkeypatch.setattr(portion, "provenance", provenance)
     heard: list[object] = []
     with told_to(heard.append):
         do_task(order("second"))
@@ -55,3 +55,36 @@ def test_another_numpy_since_the_stop(tiny: Plan, tmp_path: Path, monkeypatch: p
     record = read_record(tmp_path, spec.run_id)
     assert isinstance(record, RunRecord)
     assert [(part.step, part.numpy, part.differs) for part in record.provenance.resumed] == [(16, "1.26.0", ("numpy",))]
+
+
+def test_a_run_whose_code_changed_since_the_stop_starts_anew(
+    tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (spec, *_) = tiny.tasks[0].specs
+    task = tiny.tasks[0].only({spec.run_id})
+    assert task is not None
+
+    def order(folder: str, token: str) -> Order:
+        folder_at = tmp_path / folder
+        folder_at.mkdir(exist_ok=True)
+        return Order(task=task, folder=folder_at, context=Context(), settings=Settings(min_gap_s=0), token=token)
+
+    def stop(word: object) -> None:
+        if isinstance(word, Progress) and word.step == 20:
+            raise Stop
+
+    monkeypatch.setattr(portion, "TELL_EVERY_S", 0.0)
+    with told_to(stop), pytest.raises(Stop):
+        do_task(order("stopped", "first"))
+    monkeypatch.setattr("depthscope.train.numpy_loop.code_digests", lambda spec: {"my.code:probe": "0" * 16})
+    heard: list[object] = []
+    with told_to(heard.append):
+        do_task(order("stopped", "second"))
+    assert not any(isinstance(word, Resumed) for word in heard)
+    (note,) = [word.text for word in heard if isinstance(word, Note)]
+    assert note.endswith("its model, initialiser, probe or data has been changed since; it starts anew.")
+    do_task(order("whole", "third"))
+    stopped, whole = (read_record(tmp_path / folder, spec.run_id) for folder in ("stopped", "whole"))
+    assert isinstance(stopped, RunRecord)
+    assert isinstance(whole, RunRecord)
+    assert (stopped.tables, stopped.digests.final) == (whole.tables, whole.digests.final)

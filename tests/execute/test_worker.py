@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from depthscope.core.errors import UserError
-from depthscope.execute import worker
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute import portion
+from depthscope.execute.driver import drive
 from depthscope.execute.order import Done, Order, Settings
 from depthscope.execute.processes import Processes
+from depthscope.execute.remaining import remaining
 from depthscope.execute.tell import Note, told_to
 from depthscope.execute.worker import do_task
 from depthscope.record.events import Ended, News, Progress, Resumed, SafePoint, State
@@ -96,7 +97,7 @@ def test_time_is_shared_among_the_runs_under_way(tiny: Plan, tmp_path: Path, mon
             yield from (ends[run_id] for run_id in gone)
 
     clock = {"now": 0}
-    monkeypatch.setattr(worker, "run_task", quick)
+    monkeypatch.setattr(portion, "run_task", quick)
     monkeypatch.setattr(time, "perf_counter", lambda: float(clock["now"]))
     monkeypatch.setattr(time, "process_time", lambda: float(2 * clock["now"]))
     do_task(order(tiny, tmp_path))
@@ -123,7 +124,7 @@ def test_a_checkpoint_is_written_when_it_is_time(tiny: Plan, tmp_path: Path, mon
             yield SafePoint(run_ids=(spec.run_id,), step=step, epoch_end=step % 5 == 0, take=partial(tuple, [state]))
         yield ended
 
-    monkeypatch.setattr(worker, "run_task", slow)
+    monkeypatch.setattr(portion, "run_task", slow)
     monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
     monkeypatch.setattr(RunWriter, "save", lambda self, state, timings: saved.append(state.step))
     for settings, steps in (

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from depthscope.core.errors import UserError
+from depthscope.record import holder as holders
 from depthscope.record import lease as leases
 from depthscope.record.folder import run_folder
 from depthscope.record.lease import Lease, Observer, acquire, holder
@@ -74,7 +75,7 @@ def test_no_host_name_is_in_it(tmp_path: Path) -> None:
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on this process is on another machine than what stands in claims until now."""
-    monkeypatch.setattr(leases, "_machine", lambda: "another machine")
+    monkeypatch.setattr(holders, "this_machine", lambda: "another machine")
 
 
 def test_it_expires_for_who_sees_it_unchanged_for_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +144,7 @@ sys.stdin.read()
 
 
 def test_a_holder_that_was_killed_on_this_machine_is_dead_at_once(tmp_path: Path) -> None:
-    if leases._machine() is None:
+    if holders.this_machine() is None:
         pytest.skip("this system does not tell a process's beginning")
     child = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path), RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -162,7 +163,7 @@ def test_a_holder_that_was_killed_on_this_machine_is_dead_at_once(tmp_path: Path
 
 
 def test_the_same_number_of_a_later_process_is_not_the_holder(tmp_path: Path) -> None:
-    if leases._machine() is None:
+    if holders.this_machine() is None:
         pytest.skip("this system does not tell a process's beginning")
     take(tmp_path, "a")
     path = run_folder(tmp_path, RUN) / "lease-1.json"

@@ -25,6 +25,7 @@ from depthscope.study.expand import Task
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
 from depthscope.train.start import portions, run_task
+from depthscope.train.state import StaleStateError
 
 NUMPY: dict[str, Any] = {
     "backend": "numpy",
@@ -296,7 +297,7 @@ def test_a_state_of_other_code_or_data_is_refused(name: str, stopped: Callable[[
     found = read_checkpoint(case.folders[1], spec)
     assert isinstance(found, Checkpoint)
     state = dataclasses.replace(found.state, position={**found.state.position, "made_of": "0" * 16})
-    with pytest.raises(UserError, match=r"has been changed since. Delete the folder runs/\w+ to do it anew"):
+    with pytest.raises(StaleStateError, match=r"run \w+ was stopped at step [\d,]+, and its .* has been changed since"):
         list(run_task(Task((spec,)), Context(), {spec.run_id: state}))
 
 

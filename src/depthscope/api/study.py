@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from depthscope.api.planning import plan
 from depthscope.core.errors import UserError, shown, unknown_name
-from depthscope.execute.driver import drive, remaining
+from depthscope.execute.driver import drive
 from depthscope.execute.executors import available_cores, check_executor, make_executor
 from depthscope.execute.order import Settings
+from depthscope.execute.remaining import remaining
 from depthscope.record.event_file import export_missing
 from depthscope.record.events import News
 from depthscope.record.folder import check_folder, default_folder, read_study, recorded_runs, write_study
-from depthscope.record.lease import LEASE_S, holder, silence
+from depthscope.record.holder import LEASE_S
+from depthscope.record.lease import holder, silence
 from depthscope.record.reader import Damage
 from depthscope.record.sinks import check_logs
 from depthscope.study.expand import Plan, Task, expand

@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,13 +19,14 @@ from depthscope.core.files import mend
 from depthscope.execute.executor import Serial, TaskExecutor
 from depthscope.execute.order import Done, Order, Settings
 from depthscope.execute.tell import Note
-from depthscope.execute.worker import do_task, stands, write_failure
+from depthscope.execute.work import stands
+from depthscope.execute.worker import do_task, write_failure
 from depthscope.record.events import DoneElsewhere, Ended, News, Progress, Retried
 from depthscope.record.folder import run_folder
 from depthscope.record.lease import Observer, acquire, gone, holder
-from depthscope.record.reader import Damage, read_record, read_records
+from depthscope.record.reader import read_record
 from depthscope.record.schema import Outcome, RunRecord
-from depthscope.study.expand import Plan, Task
+from depthscope.study.expand import Task
 from depthscope.train.build import Context
 from depthscope.train.start import portions
 
@@ -37,29 +38,6 @@ MAX_DEATHS = 3
 
 _POLL_S = 1.0
 """Seconds between looks at runs that another driver holds."""
-
-
-def remaining(plan: Plan, folder: Path) -> tuple[list[Task], dict[str, RunRecord], tuple[Damage, ...]]:
-    """(tasks left, records that stand, damaged records) of a plan in a folder.
-
-    A run is left to do when it has no record, a damaged one, a failed one, or one with fewer measures
-    than are asked for. A diverged run is done: it would diverge again.
-    """
-    records, damaged = read_records(folder, list(plan.runs))
-    done = {
-        run_id
-        for run_id, record in records.items()
-        if record.answers(plan.runs[run_id]) and record.outcome.status != "failed"
-    }
-    left = [task for each in plan.tasks if (task := each.only(set(plan.runs) - done)) is not None]
-    return [_with_measures_kept(task, records) for task in left], records, damaged
-
-
-def _with_measures_kept(task: Task, records: Mapping[str, RunRecord]) -> Task:
-    """The task with all measures that its records hold already: a record done again must not lose any."""
-    held = {name for spec in task.specs if spec.run_id in records for name in records[spec.run_id].spec.measures}
-    measures = tuple(sorted(held.union(*(spec.measures for spec in task.specs))))
-    return replace(task, specs=tuple(spec.model_copy(update={"measures": measures}) for spec in task.specs))
 
 
 def drive(
@@ -78,7 +56,7 @@ def drive(
     holds are waited for, and taken over if it gives no more sign of life.
 
     Args:
-        tasks: from `remaining`.
+        tasks: from `remaining.remaining`.
         folder: the study's folder.
         context: device, data and threads of each worker.
         executor: where the tasks work; None: in this process. It stays open, save where this raises.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from depthscope.record.lease import LEASE_S
+from depthscope.record.holder import LEASE_S
 from depthscope.record.schema import Outcome
 from depthscope.study.expand import Task
 from depthscope.train.build import Context

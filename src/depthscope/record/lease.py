@@ -18,28 +18,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 
 from depthscope.core.errors import UserError
 from depthscope.core.files import mend
 from depthscope.record.folder import run_folder
-
-LEASE_S = 60.0
-"""Seconds for which a claim must have been seen unchanged before another driver may take it over."""
+from depthscope.record.holder import LEASE_S, LENGTH, Holder, encode, parse
 
 BEATS = 5
-"""Heartbeats in that time."""
-
-_LENGTH = 320
-"""Bytes of a claim, always: it is rewritten in one call, and a reader never sees the rest of a longer one."""
+"""Heartbeats in a claim's time to live."""
 
 _NAME = re.compile(r"lease-(\d{1,9})\.json")
 
@@ -47,50 +39,10 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 """ESTALE: another machine deleted the file on a network drive."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What a claim says.
-
-    Attributes:
-        token: the holder's own; "" where the claim could not be read (its holder may be just writing it).
-        beat: counted up by the holder while it lives.
-        lease_s: its time to live.
-        machine: digest of the holder's machine since its last start, and its process namespace; None: not known.
-        pid: of the holder.
-        born: when the system says that the holder's process began, so that a number used again is told apart.
-        step: updates done.
-        num_steps: updates of the whole run; 0 until it is known.
-    """
-
-    token: str
-    beat: int = 0
-    lease_s: float = LEASE_S
-    machine: str | None = None
-    pid: int = 0
-    born: str | None = None
-    step: int = 0
-    num_steps: int = 0
-
-    @property
-    def stamp(self) -> str:
-        """Equal as long as the holder gives no sign of life."""
-        return f"{self.token}#{self.beat}"
-
-    @property
-    def is_here(self) -> bool:
-        """Whether the holder was started on this machine, where its process can be looked up."""
-        return self.machine is not None and self.machine == _machine()
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether the holder is known to be gone: its process was on this machine and is no more."""
-        return self.is_here and _born(self.pid) != self.born
-
-
 class Lease:
     """A run that this process holds. Made by `acquire`."""
 
-    def __init__(self, path: Path, number: int, claim: Claim) -> None:
+    def __init__(self, path: Path, number: int, claim: Holder) -> None:
         self._path, self._number, self._claim = path, number, claim
 
     def beat(self, step: int | None = None, num_steps: int | None = None) -> bool:
@@ -110,10 +62,10 @@ class Lease:
             # The file that was opened is written, whatever its name has come to mean: its content, read first, has
             # shown it to be one's own, and nobody else writes in it.
             with open(self._path, "r+b", buffering=0) as file:
-                if _parse(file.read(_LENGTH)).token != claim.token:
+                if parse(file.read(LENGTH)).token != claim.token:
                     return False
                 file.seek(0)
-                file.write(_encode(claim))  # closing it is enough for other machines to see it, also on NFS
+                file.write(encode(claim))  # closing it is enough for other machines to see it, also on NFS
         except OSError as error:
             if error.errno in _GONE:
                 return False
@@ -127,7 +79,7 @@ class Lease:
             OSError: the folder cannot be read.
         """
         try:
-            own = _parse(self._path.read_bytes())
+            own = parse(self._path.read_bytes())
             return own.token == self._claim.token and max(_numbers(self._path.parent), default=0) == self._number
         except OSError as error:
             if error.errno in _GONE:
@@ -184,7 +136,7 @@ def gone(folder: Path) -> str:
     return f"{folder} was deleted or moved while runs were being written into it. The same command starts anew."
 
 
-def holder(folder: Path, run_id: str) -> Claim | None:
+def holder(folder: Path, run_id: str) -> Holder | None:
     """The claim that holds a run; None where nobody does."""
     return _highest(run_folder(folder, run_id))[1]
 
@@ -200,7 +152,7 @@ class Observer:
         self._clock = clock
         self._seen: dict[str, tuple[str, float, float]] = {}
 
-    def look(self, folder: Path, run_id: str) -> tuple[Claim | None, bool]:
+    def look(self, folder: Path, run_id: str) -> tuple[Holder | None, bool]:
         """(the claim that holds a run, whether it may be taken over: hand its stamp to `acquire`)."""
         claim, now = holder(folder, run_id), self._clock()
         if claim is None or claim.is_dead:
@@ -235,15 +187,14 @@ def silence(folder: Path, run_id: str) -> float | None:
 
 def _claim(at: Path, number: int, token: str, lease_s: float) -> Lease | None:
     path = at / f"lease-{number}.json"
-    pid = os.getpid()
-    claim = Claim(token=token, lease_s=lease_s, machine=_machine(), pid=pid, born=_born(pid))
+    claim = Holder.here(token=token, lease_s=lease_s)
     try:
         file = open(path, "xb", buffering=0)  # noqa: SIM115
     except FileExistsError:
         return None
     try:
         with file:
-            file.write(_encode(claim))
+            file.write(encode(claim))
     except OSError:  # a full disk: nobody must wait for an empty claim to expire
         path.unlink()
         raise
@@ -263,14 +214,14 @@ def _remove_below(at: Path, number: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def _highest(at: Path) -> tuple[int, Claim | None]:
+def _highest(at: Path) -> tuple[int, Holder | None]:
     """(number, content) of the claim that counts; (0, None) where there is none."""
     numbers = _numbers(at)
     if not numbers:
         return 0, None
     number = max(numbers)
     try:
-        return number, _parse((at / f"lease-{number}.json").read_bytes())
+        return number, parse((at / f"lease-{number}.json").read_bytes())
     except OSError as error:
         if error.errno in _GONE:
             return 0, None  # let go in this moment
@@ -295,44 +246,3 @@ def _number(name: str) -> int:
     found = _NAME.fullmatch(name)
     assert found
     return int(found[1])
-
-
-def _encode(claim: Claim) -> bytes:
-    text = json.dumps(asdict(claim)).encode()
-    assert len(text) < _LENGTH, len(text)
-    return text.ljust(_LENGTH - 1) + b"\n"
-
-
-def _parse(content: bytes) -> Claim:
-    try:
-        claim = Claim(**json.loads(content))
-        numbers = (claim.beat, claim.lease_s, claim.pid, claim.step, claim.num_steps)
-        return claim if isinstance(claim.token, str) and all(each + 0.0 >= 0 for each in numbers) else _UNREADABLE
-    except (ValueError, TypeError, RecursionError):
-        return _UNREADABLE
-
-
-_UNREADABLE = Claim(token="")
-"""Half written, or altered by hand. If it stays like this, it expires like any other."""
-
-
-@cache
-def _machine() -> str | None:
-    """Digest of what names this start of this machine, and of the numbering of its processes (containers differ).
-
-    No name of a host stands in a results folder. None where the system does not tell: then only time does.
-    """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
-        return hashlib.sha256((boot + os.readlink("/proc/self/ns/pid")).encode()).hexdigest()[:16]
-    except OSError:
-        return None
-
-
-def _born(pid: int) -> str | None:
-    """When a process began, in the system's ticks; None where there is none or it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]
-    except (OSError, IndexError):
-        return None

@@ -13,6 +13,7 @@ from depthscope.record.schema import Outcome
 from depthscope.study.expand import Task
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
+from depthscope.train.state import StaleStateError
 
 _NONE: Mapping[str, State] = MappingProxyType({})
 
@@ -42,6 +43,10 @@ def run_task(task: Task, context: Context, states: Mapping[str, State] = _NONE) 
         task: the runs.
         context: device, data and threads.
         states: run_id -> the state that the run goes on from. A run without one begins at the beginning.
+
+    Raises:
+        UserError: see above.
+        StaleStateError: code or data of a run have changed since its state was taken; before its first event.
     """
     for portion in portions(task, states):
         yield from _guarded(portion.specs, context, states)
@@ -56,7 +61,7 @@ def _guarded(specs: Sequence[RunSpec], context: Context, states: Mapping[str, St
             elif isinstance(event, Ended):
                 del step_of[event.run_id]
             yield event
-    except UserError:
+    except (UserError, StaleStateError):
         raise
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from depthscope.core.errors import UserError
 from depthscope.core.hashing import combined_digest
 from depthscope.record.events import State
 
 Tensors = Mapping[str, NDArray[Any]]
+
+
+class StaleStateError(Exception):
+    """A state of a run whose code or data is not what it was."""
 
 
 def made_of(init: Mapping[str, str], data: str, code: Mapping[str, str]) -> str:
@@ -44,12 +47,12 @@ def check_made_of(state: State, made_of: str) -> None:
     the new would be a run of neither.
 
     Raises:
-        UserError: it did.
+        StaleStateError: it did.
     """
     if state.position.get("made_of") != made_of:
-        raise UserError(
-            f"run {state.run_id} was stopped at step {state.step}, and its model, initialiser, probe or data has been "
-            f"changed since. Delete the folder runs/{state.run_id} to do it anew."
+        raise StaleStateError(
+            f"run {state.run_id} was stopped at step {state.step:,}, and its model, initialiser, probe or data has "
+            "been changed since"
         )
 
 
