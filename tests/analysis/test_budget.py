@@ -69,13 +69,35 @@ def test_a_gap_that_closes_because_the_shallow_one_gets_worse_is_no_catching_up(
     assert found.catching_up is False
 
 
-def test_each_of_the_three_conditions_is_needed_on_the_interval_and_not_the_mean() -> None:
-    """A mean that would do, with seeds that disagree: no."""
-    deep = curves(falling(1.3, 0.7))
-    losses = {seed: dict(curve) for seed, curve in deep.losses.items()}
-    losses[0] = dict.fromkeys(losses[0], 0.9)
-    found = tail_of(curves(FLAT), Curves(losses=losses))
-    assert all(each.value is not None and each.value < 0 for each in found.evidence[:2])
+def ending(gap: list[float], shallow: list[float], deep: list[float]) -> tuple[Curves, Curves]:
+    """Runs of 400 updates that end at a loss of .3 and at this gap, and moved by so much since update 300."""
+    jitter = [0.001 * seed for seed in range(len(gap))]  # values that are all equal have no interval
+
+    def line(last: float, change: float) -> dict[int, float]:
+        return {step: last - change * (400 - step) / 100 for step in range(10, 401, 10)}
+
+    return (
+        Curves(losses={seed: line(0.3, each) for seed, each in enumerate(shallow)}),
+        Curves(losses={seed: line(0.3 + gap[seed], each + jitter[seed]) for seed, each in enumerate(deep)}),
+    )
+
+
+# The change of the gap, that of the deep loss, and the gap after another budget (four times the stretch). One of them
+# is scattered over the seeds, so that its mean is under 0 and its interval holds 0; the other two are far under it.
+@pytest.mark.parametrize(
+    ("alone", "gap", "shallow", "deep"),
+    [
+        (0, [1.1, 0.3, -0.3], [0.1, -0.1, -0.25], [-0.2, -0.2, -0.2]),
+        (1, [0.5, 0.5, 0.5], [-0.1, 0.1, 0.25], [-0.3, -0.1, 0.05]),
+        (2, [2.0, 0.5, 0.5], [0.0, 0.002, 0.001], [-0.4, -0.4, -0.4]),
+    ],
+)
+def test_each_of_the_three_conditions_is_needed_by_its_interval_and_not_its_mean(
+    alone: int, gap: list[float], shallow: list[float], deep: list[float]
+) -> None:
+    found = tail_of(*ending(gap, shallow, deep))
+    assert [each.high is not None and each.high < 0 for each in found.evidence] == [at != alone for at in range(3)]
+    assert all(each.value is not None and each.value < 0 for each in found.evidence)
     assert found.catching_up is False
 
 
@@ -212,18 +234,23 @@ def test_without_curves_it_says_that_it_cannot_tell() -> None:
 
 
 def test_curves_are_read_from_the_tables_of_the_records(make_results: Any) -> None:
-    """Deep runs that end at .6 and fall fast; shallow ones flat at .3; both with small differences between seeds."""
+    """Deep runs that end at .6 and fall fast; shallow ones flat at .3; both with small differences between seeds.
 
-    def ends(cell: Any) -> dict[str, float]:
+    One deep run diverged on its way: its curve ends early, and is none of a run that came to an end.
+    """
+
+    def ends(cell: Any) -> dict[str, float] | str:
+        if cell.axes["depth"] == 8 and cell.seed == 3:
+            return "diverged"
         return {"train_loss": 0.6 + 0.01 * cell.seed if cell.axes["depth"] == 8 else 0.3}
 
-    results = make_results(ends, seeds=3)
+    results = make_results(ends, seeds=4)
     deep = {cell.run_id: cell for cell in results.plan.cells}
 
     def load(run_id: str, name: str) -> pa.Table:
         cell = deep[run_id]
         rows = []
-        for at in range(10, 401, 10):
+        for at in range(10, 201 if isinstance(ends(cell), str) else 401, 10):
             loss = 0.3 if cell.axes["depth"] == 2 else 1.3 - (0.7 + 0.001 * cell.seed) * at / 400
             rows += [(at, "train_running", "loss", loss), (at, "train_running", "accuracy", 0.5)]
             rows += [(at, "schedule", "lr", 0.1), (at, "train", "loss", math.nan)]

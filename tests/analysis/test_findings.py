@@ -13,7 +13,7 @@ from depthscope.analysis.intervals import paired_t_interval, proportion_interval
 from depthscope.analysis.verdicts import against
 from depthscope.analysis.wording import METRIC_NAMES, counted, quantity, spoken, spread
 from depthscope.record.schema import SUMMARY
-from depthscope.study.claims import DifferenceClaim, LevelClaim, Select
+from depthscope.study.claims import DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, Select
 
 if TYPE_CHECKING:
     from tests.analysis.conftest import MakeResults, MakeTable
@@ -67,6 +67,28 @@ def test_holm_stops_where_the_smallest_fails(make_results: MakeResults, table: M
     assert {finding.estimates[0].level for finding in findings} == {1 - 0.05 / 4}
     assert findings[0].estimates[0].low < 0 < findings[0].estimates[0].high  # type: ignore[operator]
     assert "98.8% CI" in findings[0].reason
+
+
+def test_the_changes_behind_a_double_difference_are_held_to_the_coverage_of_the_family(
+    make_results: MakeResults, table: MakeTable
+) -> None:
+    """Of three such claims none is decided: plain's own change, clear of 0 at 95%, is not shown so beside the word."""
+    deep, shallow = {"depth": "max"}, {"depth": "min"}
+    double = DifferenceInDifferencesClaim(
+        name="a", text={"en": "x"}, part="main", metric="train_loss", unit="nats", confirmatory=True,
+        kind="difference_in_differences",
+        first=(Select(arm="plain", where=deep), Select(arm="plain", where=shallow)),
+        second=(Select(arm="res", where=deep), Select(arm="res", where=shallow)),
+        expect="at_least", than=0.0,
+    )  # fmt: skip
+    claims = [double.model_copy(update={"name": name}) for name in "abc"]
+    for finding in judge(make_results(table(VALUES, "train_loss"), *claims)):
+        assert finding.verdict == "undecided"
+        _, plain, _ = finding.estimates
+        assert {each.level for each in finding.estimates} == {1 - 0.05 / 3}
+        # Half width 7.649 * .1 / sqrt(3) = .4416 (at 95% .248); the effect size beside it covers as much.
+        assert (plain.low, plain.high) == pytest.approx((0.0584, 0.9416), abs=1e-3)
+        assert {each.effect.level for each in finding.estimates if each.effect} == {1 - 0.05 / 3}
 
 
 def test_every_interval_of_a_corrected_family_names_its_own_coverage(

@@ -10,9 +10,11 @@ from tests.report import synthetic
 from tests.report.conftest import Study, judged
 from tests.report.test_visible import read
 
+from depthscope.analysis.finding import Pairing
 from depthscope.analysis.findings import findings_document
 from depthscope.analysis.table import Results
 from depthscope.report import judged as claims
+from depthscope.report.paired import MOST, pairing_lines
 from depthscope.report.words import Words
 from depthscope.study.expand import expand
 from depthscope.study.study import StudySpec
@@ -107,6 +109,22 @@ def test_what_the_sides_share_is_told_and_two_things_at_once_are_flagged() -> No
     assert "what varies: shortcut." in card(page, "same")
     assert "57 of 57 tensors that both have start equal, on each of 3 seeds" in card(page, "same")
     assert "the same data, order, augmentation" in card(page, "same")
+
+
+def test_of_many_comparisons_the_one_with_a_warning_is_told() -> None:
+    """Seven that differ each in another field: a list is cut, and never a warning."""
+    whole: dict[str, Any] = {"seeds": (0,), "num_shared": 1, "num_common": 1, "fields": ()}
+    whole |= {"same_data": True, "same_order": True, "same_augment": True}
+    made = [Pairing(a=f"a{at}", b="b", varied=(f"field{at}",), **whole) for at in range(6)]
+    flagged = Pairing(a="last", b="b", varied=("lr",), **{**whole, "same_order": False}, flags=("order",))
+    finding = judged(study(claim("one", "plain"))).findings[0].model_copy(update={"pairing": (*made, flagged)})
+    lines = pairing_lines(finding, Words("en"))
+    assert [line["text"].partition(": ")[0] for line in lines] == [
+        "last and b",
+        "Not paired in the order",
+        *(f"a{at} and b" for at in range(MOST)),
+    ]
+    assert [line["flagged"] for line in lines] == [False, True] + [False] * MOST
 
 
 def test_other_data_is_flagged() -> None:

@@ -48,7 +48,7 @@ def judge_difference(
         name = f"{claim.metric}: ({_short(cells[0])}) minus ({_short(cells[1])})"
         judged = paired_t_interval(*changes, level=level, name=name, unit=claim.unit, scale=scale)
         made_from = [
-            with_effect(paired_t_interval(*pair, name=name, unit=claim.unit))
+            with_effect(paired_t_interval(*pair, level=level, name=name, unit=claim.unit))
             for pair, name in zip(columns, names, strict=True)
         ]
     counts = samples.census(each_once([found for pair in cells for found in pair]), claim.metric)

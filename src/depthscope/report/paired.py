@@ -9,11 +9,11 @@ from depthscope.analysis.finding import Finding, Flag, Pairing
 from depthscope.report.words import Words
 
 MOST = 4
-"""Lines under a claim: what its comparisons share is often the same, and then one line."""
+"""Comparisons without a warning that are told under a claim; one with a warning always is."""
 
 
 def pairing_lines(finding: Finding, words: Words, *, tuned: str | None = None) -> list[dict[str, Any]]:
-    """Lines of (text, flagged); comparisons with the same facts are one line.
+    """Lines of (text, flagged), those with a warning first; comparisons with the same facts are one line.
 
     Args:
         finding: with its comparisons.
@@ -25,7 +25,8 @@ def pairing_lines(finding: Finding, words: Words, *, tuned: str | None = None) -
         facts = (each.seeds, each.same_data, each.same_order, each.same_augment, each.same_code)
         groups.setdefault((*facts, each.varied, each.flags), []).append(each)
     lines: list[dict[str, Any]] = []
-    for group in list(groups.values())[:MOST]:
+    clean = [group for group in groups.values() if not group[0].flags]
+    for group in [*(each for each in groups.values() if each[0].flags), *clean[:MOST]]:
         head = words("pairing.between", a=group[0].a, b=group[0].b) if len(groups) > 1 else ""
         if group[0].seeds:
             lines.append({"flagged": False, "text": head + _shared(group, words, tuned)})
