@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import safetensors
 import safetensors.numpy
 from pydantic import ValidationError
 
+from depthscope.core.errors import UserError
 from depthscope.core.files import write_bytes
 from depthscope.core.hashing import digest
 from depthscope.record.events import Started, State
@@ -99,8 +100,6 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     contents = {f"checkpoint-{state.step}.safetensors": safetensors.numpy.save(tensors)}
     for table, columns in sorted(checkpoint.rows.items()):
         contents[f"checkpoint-{state.step}.{table}.parquet"] = encode(table, dict(columns))
-    for name, content in contents.items():
-        write_bytes(at / name, content)
     manifest = _Manifest(
         spec=checkpoint.spec,
         step=state.step,
@@ -114,7 +113,13 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
     )
     manifest = manifest.model_copy(update={"checksum": manifest.digest()})
-    write_bytes(at / _MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode())
+    try:
+        for name, content in contents.items():
+            write_bytes(at / name, content)
+        write_bytes(at / _MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode())
+    except UserError:
+        _discard(at, contents)
+        raise
     _delete(at, keep={_MANIFEST, *contents})
 
 
@@ -201,6 +206,19 @@ def _parse(text: bytes, spec: RunSpec) -> _Manifest | str:
         held, asked = (", ".join(each.measures) or "none" for each in (manifest.spec, spec))
         return f"holds other measures ({held}) than are asked for ({asked})"
     return manifest
+
+
+def _discard(at: Path, names: Iterable[str]) -> None:
+    """Remove the files of an attempt that failed: on a full disk each would leave some, at a step of its own."""
+    try:
+        standing = set(json.loads((at / _MANIFEST).read_bytes())["files"])
+    except FileNotFoundError:
+        standing = set()
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        return  # not known what the last checkpoint needs
+    for name in set(names) - standing:
+        with contextlib.suppress(OSError):
+            (at / name).unlink()
 
 
 def _delete(at: Path, keep: set[str]) -> None:
