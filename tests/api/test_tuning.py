@@ -184,6 +184,49 @@ def test_refused_before_anything_is_written(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+OWN = """
+import numpy as np
+
+def points(validation=0, num_test=4, gives=None, tests=0):
+    x = np.linspace(-1, 1, 40).reshape(20, 2)
+    y = np.arange(20) % 2
+    held = validation if gives is None else gives
+    kept = {"x_train": x[held:], "y_train": y[held:]}
+    if held:
+        kept |= {"x_validation": x[:held], "y_validation": y[:held]}
+    if num_test or tests:
+        kept |= {"x_test": x[:4], "y_test": y[:4]}
+    return kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("", None),
+        ("gives = 0", "gave none for validation = 6; wanted a split of 6 examples"),
+        ("gives = 5", "gave one of 5 examples for validation = 6; wanted a split of 6 examples"),
+        ("tests = 1", "gave a test set for num_test = 0, so that the choice is not blind to it"),
+    ],
+)
+def test_data_of_ones_own_is_seen_to_hold_out_what_it_is_told_before_anything_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, says: str | None
+) -> None:
+    module = f"own_split_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{module}.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    data = f'data = "{module}:points"\ndata_options = {{ {options} }}\nsteps = 20'
+    path = tmp_path / "mine.toml"
+    path.write_text(STUDY.replace('data = "spiral"\nsteps = 40', data).replace("validation = 30", "validation = 6"))
+    given: dict[str, Any] = {"grid": [0.02, 0.1], "seeds": 1, "out": tmp_path / "out", "write": tmp_path / "t.toml"}
+    if says is None:
+        assert depthscope.tune(path, workers=1, **given).tuned.validation == 6
+        return
+    with pytest.raises(UserError, match=re.escape(f"{module}:points: {says}")):
+        depthscope.tune(path, workers=1, **given)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_tuned_study_refuses_the_seeds_of_the_choice(result: TuneResult) -> None:
     with pytest.raises(UserError, match=r"seeds: seed 10000 was used to choose lr \(tuned.seeds\); run others"):
         depthscope.plan(result.path, seeds=[0, 10_000])

@@ -14,15 +14,18 @@ from depthscope.api.study import run
 from depthscope.core.errors import FaultsError, UserError
 from depthscope.core.files import read_text, write_bytes
 from depthscope.record.folder import default_folder
+from depthscope.study.catalog import is_user_code
 from depthscope.study.expand import Plan, expand
 from depthscope.study.faults import found_in, in_order
 from depthscope.study.selection import selection_study, with_choices
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import MAX_CHARACTERS, dump, load, parse
 from depthscope.study.tuning import Choice, Score, Tuned, Tuning, best
+from depthscope.train.build import Context, load_data
+from depthscope.train.usercode import as_user_error
 
 if TYPE_CHECKING:
-    from depthscope.analysis.table import ResultRow, Results
+    from depthscope.analysis.table import Results
     from depthscope.api.reports import Report
 
 
@@ -88,7 +91,7 @@ def tune(
     asked = _asked(load(study, size), str(study), grid=grid, seeds=seeds, validation=validation)
     expand(asked, source=str(study))  # its own faults, and those of [tuning]
     chosen_by = selection_study(asked)
-    _expanded(chosen_by, str(study))
+    _check_held_out(_expanded(chosen_by, str(study)), how.get("data"))
     path = Path(write).expanduser() if write is not None else Path(f"{default_folder(_named(asked)).name}.toml")
     _check_path(path, _named(asked))
     selection = run(chosen_by, out=out, **how)
@@ -120,6 +123,20 @@ def _expanded(study: StudySpec, source: str) -> Plan:
         return expand(study)
     except FaultsError as error:
         raise FaultsError(source, [("tuning", f"{path}: {message}") for path, message in error.faults]) from error
+
+
+def _check_held_out(plan: Plan, root: str | Path | None) -> None:
+    """See, before hours of runs, that data sets of the user's own hold out what they are told to, and nothing else."""
+    context = Context(data_root=Path(root).absolute() if root is not None else None)
+    for spec in (task.specs[0] for task in plan.tasks if is_user_code(task.specs[0].data)):
+        with as_user_error(spec.data):
+            data = load_data(spec, context)
+        asked = spec.data_options["validation"]
+        if data.validation is None or len(data.validation) != asked:
+            came = "none" if data.validation is None else f"one of {len(data.validation)} examples"
+            raise UserError(f"{spec.data}: gave {came} for validation = {asked}; wanted a split of {asked} examples.")
+        if data.test is not None:
+            raise UserError(f"{spec.data}: gave a test set for num_test = 0, so that the choice is not blind to it.")
 
 
 def _named(study: StudySpec) -> StudySpec:
@@ -174,19 +191,8 @@ def _scores(results: Results, part: str, arm: str, tuning: Tuning) -> tuple[Scor
         if (row.cell.part, row.cell.arm) == (part, arm):
             if row.record is None:
                 raise UserError(f"{results.study.name}: not all runs are done; the same call continues.")
-            if row.record.outcome.status == "completed":
-                _check_held_out(row, tuning)
             figures.setdefault(row.cell.axes[tuning.field], []).append(row.value(tuning.metric))
     return tuple(_score(value, found) for value, found in sorted(figures.items()))
-
-
-def _check_held_out(row: ResultRow, tuning: Tuning) -> None:
-    """A data set of the user's own may not do as it is told."""
-    assert row.record is not None
-    if tuning.metric not in row.record.summary:
-        raise UserError(f"{row.spec.data}: gave no validation split for validation = {tuning.validation}.")
-    if any(metric.startswith("test_") for metric in row.record.summary):
-        raise UserError(f"{row.spec.data}: gave a test set for num_test = 0, so the choice is not blind to it.")
 
 
 def _score(value: Any, found: Sequence[float | None]) -> Score:
