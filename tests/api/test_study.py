@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,21 @@ def test_status_counts_what_is_there(spiral: Path) -> None:
     found = depthscope.status(spiral)
     assert found.complete
     assert found.counts["completed"] == len(depthscope.plan("spiral", size="smoke").runs)
+
+
+def test_the_lease_of_the_dead_on_a_run_that_is_recorded_is_no_run_under_way(spiral: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "copy"
+    shutil.copytree(spiral, folder)
+    one, other = sorted(folder.glob("runs/*"))[:2]
+    for run in (one, other):  # unreadable: it counts by its date, which is long ago
+        (run / "lease-1.json").write_text("half a cl", encoding="utf-8")
+        os.utime(run / "lease-1.json", (0, 0))
+    (other / "run.json").unlink()
+    found = depthscope.status(folder)
+    assert [(each.run_id, each.alive) for each in found.running] == [(other.name, False)]
+    assert found.counts["missing"] == 1
 
 
 def test_a_report_of_an_unfinished_folder_says_what_is_missing(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from depthscope.record import checkpoint as module
 from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, read_checkpoint, write_checkpoint
 from depthscope.record.events import Ended, Rows, Started, State
 from depthscope.record.folder import run_folder
-from depthscope.record.provenance import change_of_versions
+from depthscope.record.provenance import change_of_versions, resumed_from
 from depthscope.record.reader import Damage, read_record
 from depthscope.record.schema import Digests, LayerFacts, Outcome, Provenance, Timings
 from depthscope.record.tables import encode
@@ -324,6 +324,15 @@ def test_a_resumed_run_has_the_record_of_one_that_never_stopped(tmp_path: Path, 
     assert expected.model_copy(update=alike) == record
     names = sorted(each.name for each in run_folder(tmp_path / "stopped", spec.run_id).iterdir())
     assert names == ["metrics.parquet", "run.json"]
+
+
+def test_every_part_is_held_against_the_last_and_what_is_not_known_is_no_difference() -> None:
+    """Torch 2.11 (loaded by chance in a part before, not known after), then another NumPy, then the first one again."""
+    first, second = FACTS.model_copy(update={"torch": "2.11.0"}), FACTS.model_copy(update={"numpy": "2.1"})
+    parts = resumed_from(8, resumed_from(4, first, second), FACTS).resumed
+    assert [(part.step, part.numpy, part.differs) for part in parts] == [(4, "2.0", ()), (8, "2.1", ("numpy",))]
+    times = [Timings(wall_s=each, cpu_s=each, started=f"2026-01-0{each}T00:00:00+00:00") for each in (1, 2, 4)]
+    assert times[0].then(times[1]).then(times[2]) == Timings(wall_s=7, cpu_s=7, started=times[0].started)
 
 
 def test_another_version_since_the_stop_is_told(tmp_path: Path, spec: RunSpec) -> None:

@@ -248,13 +248,16 @@ def status(folder: str | Path) -> Status:
     folder = Path(folder)
     study = read_study(folder)
     planned = expand(study)
-    _, records, damaged = remaining(planned, folder)
+    left, records, damaged = remaining(planned, folder)
+    to_do = {spec.run_id for task in left for spec in task.specs}
     counts = dict.fromkeys(("completed", "diverged", "failed", "damaged", "missing"), 0)
     for record in records.values():
         counts[record.outcome.status] += 1
     counts["damaged"] = len(damaged)
     counts["missing"] = len(planned.runs) - sum(counts.values())
-    running = [each for run_id in planned.runs if (each := _running(folder, run_id)) is not None]
+    held = [each for run_id in planned.runs if (each := _running(folder, run_id)) is not None]
+    # A worker that was killed between a run's record and the end of its lease leaves one that nobody will take over.
+    running = [each for each in held if each.alive or each.run_id in to_do]
     failed = {
         run_id: records[run_id].outcome.reason or ""
         for run_id in planned.runs
