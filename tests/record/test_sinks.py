@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -100,6 +101,19 @@ def test_a_disk_that_takes_no_log_costs_no_run(tmp_path: Path, spec: RunSpec) ->
     both.hear(started(spec))
     both.saved(5)
     both.close()
+
+
+def test_a_log_brings_no_folder_back(tmp_path: Path, spec: RunSpec) -> None:
+    folder = tmp_path / "out"
+    log = log_file(folder, spec, 0, 1)
+    folder.mkdir()
+    log.saved(5)
+    assert len(lines(folder, spec)) == 2
+    shutil.rmtree(folder)
+    log = log_file(folder, spec, 0, 1)
+    log.saved(5)
+    log.close()
+    assert not folder.exists()
 
 
 # ---- TensorBoard ----------------------------------------------------------------------------------------
