@@ -59,6 +59,14 @@ def test_holm_steps_down(make_results: MakeResults, table: MakeTable) -> None:
     assert (second.verdict, second.estimates[0].level) == ("undecided", 0.95)
 
 
+def test_a_refuted_claim_leaves_the_family_too(make_results: MakeResults, table: MakeTable) -> None:
+    """Plain minus 1 has p = .0131 on the wrong side, res plus .1 p = .035: under .05 once the first has left."""
+    claims = [claim("a", "plain", than=1.0), claim("b", "res", than=-0.1)]
+    first, second = judge(make_results(table(VALUES, "train_loss"), *claims))
+    assert (first.verdict, first.estimates[0].level) == ("refuted", 0.975)
+    assert (second.verdict, second.estimates[0].level) == ("supported", 0.95)
+
+
 def test_holm_stops_where_the_smallest_fails(make_results: MakeResults, table: MakeTable) -> None:
     """Four claims: .0131 is over .05 / 4, so nothing is decided, and no interval is clear of its bound."""
     claims = [claim("a", "plain"), claim("b", "res"), claim("c", "res", -0.001), claim("d", "res", 0.001)]

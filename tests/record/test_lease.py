@@ -52,6 +52,19 @@ def test_one_holder_until_it_lets_go(tmp_path: Path) -> None:
     assert take(tmp_path, "b").holds()
 
 
+def test_a_sleeper_gives_no_sign_of_life_in_a_claim_of_the_same_number(tmp_path: Path) -> None:
+    """Its own was taken over and let go, and numbers count from 1 again."""
+    sleeper = take(tmp_path, "a")
+    take(tmp_path, "b", dead={"a"}).release()
+    take(tmp_path, "c")
+    assert claims(tmp_path) == ["lease-1.json"]
+    assert not sleeper.beat(5, 10)
+    sleeper.release()
+    held = holder(tmp_path, RUN)
+    assert held is not None
+    assert (held.token, held.beat, held.step) == ("c", 0, 0)
+
+
 def test_it_tells_where_the_run_stands_and_its_file_keeps_its_length(tmp_path: Path) -> None:
     lease = take(tmp_path, "a", lease_s=7.0)
     before = os.stat(run_folder(tmp_path, RUN) / "lease-1.json")

@@ -25,6 +25,7 @@ def study(document: Document, **tuning: Any) -> StudySpec:
 
 
 def test_the_runs_of_a_selection(document: Document) -> None:
+    document["parts"]["main"].setdefault("base", {})["measures"] = ["layers"]
     asked = study(document, seeds=2)
     chosen_by = selection_study(asked)
     assert chosen_by.name == "mine-tuning"

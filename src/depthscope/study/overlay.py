@@ -60,7 +60,9 @@ def origin(field: str, origins: Origins) -> str:
 def overlap(one: str, other: str) -> bool:
     """Whether two fields, with or without dots, are the same or one lies within the other.
 
-    >>> overlap("data_options", "data_options.noise"), overlap("lr", "lr"), overlap("data", "data_options")
-    (True, True, False)
+    >>> overlap("data_options", "data_options.noise"), overlap("data_options.noise", "data_options")
+    (True, True)
+    >>> overlap("lr", "lr"), overlap("data", "data_options")
+    (True, False)
     """
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
