@@ -25,7 +25,11 @@ class Resources:
     memory_gb: float | None = None
 
     def larger(self, other: Resources) -> Resources:
-        """The larger of each, for a run that two parts ask for."""
+        """The larger of each, for a run that two parts ask for.
+
+        >>> Resources(cpus=2, memory_gb=1.0).larger(Resources(gpus=0.5, memory_gb=4.0))
+        Resources(cpus=2, gpus=0.5, memory_gb=4.0)
+        """
         memory = max(self.memory_gb or 0.0, other.memory_gb or 0.0)
         return Resources(
             cpus=max(self.cpus, other.cpus), gpus=max(self.gpus, other.gpus), memory_gb=memory if memory else None
