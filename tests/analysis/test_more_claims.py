@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from depthscope.analysis.finding import Finding
+from depthscope.analysis.verdict_words import verdict_sentence
 from depthscope.study.claims import MonotoneClaim, NoDegradationClaim, Select
 
 Values = dict[tuple[str, int], list[Any]]
@@ -123,6 +124,15 @@ def test_every_step_must_keep_its_way(found: Any, direction: str, within: float,
     level = 0.95 if verdict == "supported" else 0.975
     assert [each.level for each in finding.estimates[:2]] == [level] * 2
     assert finding.estimates[0].low == pytest.approx(sign * 0.3 - stats.t.ppf(0.5 + level / 2, 2) * 0.1 / 3**0.5)
+
+
+def test_the_headline_shows_the_step_that_comes_nearest_to_going_back(found: Any) -> None:
+    values, more = along(RISING)  # steps of .3 and .2
+    finding = found(monotone("increasing", 0.05, confirmatory=True), values, "train_loss", **more)
+    (sentence,) = verdict_sentence([finding], "en")
+    assert sentence.startswith("The confirmatory claim “x” is supported: smallest step ")
+    assert "0.2" in sentence
+    assert "0.3" not in sentence.partition("[")[0]
 
 
 def test_one_step_back_refutes_at_a_corrected_level(found: Any) -> None:
