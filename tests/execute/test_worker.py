@@ -160,10 +160,10 @@ def test_a_record_that_cannot_be_written_is_the_end_and_the_rest_stands(
     real = RunWriter.finish
     written: list[str] = []
 
-    def finish(self: RunWriter, *args: Any) -> RunRecord | None:
+    def finish(self: RunWriter, *args: Any, **options: Any) -> RunRecord | None:
         if len(written) == 4:
             full()
-        record = real(self, *args)
+        record = real(self, *args, **options)
         assert record is not None
         written.append(record.run_id)
         return record
@@ -203,7 +203,7 @@ def test_a_damaged_checkpoint_is_told_and_the_run_starts_anew(
     (spec, *_) = tiny.tasks[0].specs
     task = tiny.tasks[0].only({spec.run_id})
 
-    def stop(*args: object) -> None:
+    def stop(*args: object, **options: object) -> None:
         raise Stop
 
     with monkeypatch.context() as patch:

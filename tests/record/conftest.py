@@ -8,7 +8,7 @@ import pytest
 
 from depthscope.record.events import Ended, Rows, Started
 from depthscope.record.schema import Digests, LayerFacts, Outcome, Provenance, RunRecord, Timings
-from depthscope.record.writer import RunWriter, remove_record
+from depthscope.record.writer import RunWriter
 from depthscope.study.run import RunSpec
 
 PROVENANCE = Provenance(
@@ -65,8 +65,8 @@ def write(tmp_path: Path, spec: RunSpec) -> Write:
         for table, columns in tables.items():
             writer.hear(Rows(run_id=of.run_id, table=table, columns=columns))
         ended = Ended(run_id=of.run_id, outcome=outcome, summary=summary or {"train_loss": 0.5}, final="bb")
-        remove_record(folder, of.run_id)
-        record = writer.finish(ended, Timings(wall_s=wall_s, cpu_s=1.0, started="2026-01-01T00:00:00+00:00"))
+        timings = Timings(wall_s=wall_s, cpu_s=1.0, started="2026-01-01T00:00:00+00:00")
+        record = writer.finish(ended, timings, replacing=True)
         assert record is not None
         return record
 

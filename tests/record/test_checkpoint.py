@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import math
@@ -19,14 +20,14 @@ from hypothesis.extra import numpy as arrays
 from depthscope.core import files
 from depthscope.core.errors import UserError
 from depthscope.record import checkpoint as module
-from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, read_checkpoint, write_checkpoint
+from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, read_checkpoint, tidy, write_checkpoint
 from depthscope.record.events import Ended, Rows, Started, State
 from depthscope.record.folder import run_folder
 from depthscope.record.provenance import change_of_versions, resumed_from
 from depthscope.record.reader import Damage, read_record
 from depthscope.record.schema import Digests, LayerFacts, Outcome, Provenance, Timings
 from depthscope.record.tables import encode
-from depthscope.record.writer import RunWriter, remove_record
+from depthscope.record.writer import RunWriter
 from depthscope.study.run import RunSpec
 
 FACTS = Provenance(
@@ -135,6 +136,7 @@ def test_nothing_of_the_last_one_is_left(tmp_path: Path, spec: RunSpec) -> None:
     at = run_folder(tmp_path, spec.run_id)
     write_checkpoint(tmp_path, checkpoint_of(spec, 4))
     (at / ".checkpoint-4.safetensors.abcdef").write_bytes(b"half")
+    tidy(tmp_path, spec.run_id)
     write_checkpoint(tmp_path, checkpoint_of(spec, 8))
     assert sorted(each.name for each in at.iterdir()) == [
         "checkpoint-8.layers.parquet",
@@ -189,6 +191,7 @@ def test_a_stop_at_any_write_leaves_the_last_checkpoint_or_the_new_one(
             assert len(list(run_folder(folder, spec.run_id).iterdir())) == num_writes
         # And the next one goes well over what was left behind.
         again = checkpoint_of(spec, 12)
+        tidy(folder, spec.run_id)
         write_checkpoint(folder, again)
         assert same(read_checkpoint(folder, spec), again)
         assert len(list(run_folder(folder, spec.run_id).iterdir())) == num_writes
@@ -359,8 +362,54 @@ def test_a_record_is_made_exactly_once(tmp_path: Path, spec: RunSpec) -> None:
     late.hear(rows_at(spec, 7))
     assert late.finish(end_of(spec), PART) is None
     assert read_record(tmp_path, spec.run_id) == record
-    remove_record(tmp_path, spec.run_id)
-    assert late.finish(end_of(spec), PART) is not None
+    assert late.finish(end_of(spec), PART, replacing=True) is not None
+
+
+def test_a_full_disk_leaves_the_record_that_is_done_again(
+    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = RunWriter(tmp_path, spec, FACTS)
+    first.hear(rows_at(spec, 0))
+    record = first.finish(end_of(spec), PART)
+    again = RunWriter(tmp_path, spec, FACTS)
+    again.hear(rows_at(spec, 0))
+    again.hear(rows_at(spec, 7))
+    for write in range(2):  # the table's bytes, then the record's
+        fsync, calls = os.fsync, iter(range(9))
+
+        def full(descriptor: int, fsync: Any = fsync, calls: Any = calls, write: int = write) -> None:
+            if next(calls) == write:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            fsync(descriptor)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(UserError, match="No space left on device"):
+                again.finish(end_of(spec), PART, replacing=True)
+        assert read_record(tmp_path, spec.run_id) == record
+        assert not list(run_folder(tmp_path, spec.run_id).glob(".*"))
+    assert again.finish(end_of(spec), PART, replacing=True) == read_record(tmp_path, spec.run_id) != record
+
+
+@pytest.mark.parametrize(("status", "kept"), [("failed", True), ("completed", False), ("diverged", False)])
+def test_only_a_run_that_failed_keeps_its_checkpoint(tmp_path: Path, spec: RunSpec, status: Any, kept: bool) -> None:
+    made = checkpoint_of(spec)
+    write_checkpoint(tmp_path, made)
+    outcome = end_of(spec).outcome.model_copy(update={"status": status})
+    ended = dataclasses.replace(end_of(spec), outcome=outcome)
+    assert RunWriter(tmp_path, spec, FACTS, resumed=made).finish(ended, PART) is not None
+    assert (read_checkpoint(tmp_path, spec) is not None) == kept
+
+
+def test_a_late_writer_leaves_the_files_of_another_checkpoint(tmp_path: Path, spec: RunSpec) -> None:
+    write_checkpoint(tmp_path, checkpoint_of(spec, 4))
+    half = run_folder(tmp_path, spec.run_id) / "checkpoint-8.safetensors"  # of a driver that took the run over
+    half.write_bytes(b"being written")
+    write_checkpoint(tmp_path, checkpoint_of(spec, 6))
+    assert half.exists()
+    tidy(tmp_path, spec.run_id)
+    assert not half.exists()
+    assert same(read_checkpoint(tmp_path, spec), checkpoint_of(spec, 6))
 
 
 @pytest.mark.parametrize("at_link", [False, True], ids=["at a table", "at run.json"])

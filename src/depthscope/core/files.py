@@ -23,7 +23,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         UserError: the folder cannot be written or the disk is full. The old file still stands, and
             no folder or file was added.
     """
-    with _flushed(path, content) as temporary:
+    with staged(path, content) as temporary:
         os.replace(temporary, path)
 
 
@@ -37,18 +37,27 @@ def create_bytes(path: Path, content: bytes) -> bool:
     Raises:
         UserError: as for `write_bytes`.
     """
-    with _flushed(path, content) as temporary:
-        try:
-            os.link(temporary, path)
-            created = True
-        except FileExistsError:
-            # NFS may lose the answer to a link that it made, and then ask for it again.
-            created = os.path.samefile(temporary, path)
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
-                raise
-            created = _create_without_link(path, content)
-        temporary.unlink()
+    with staged(path, content) as temporary:
+        return place_new(temporary, path)
+
+
+def place_new(temporary: Path, path: Path) -> bool:
+    """The second half of `create_bytes`: give a staged file its name, if that is free.
+
+    Raises:
+        OSError: it cannot be done; `staged` makes a UserError of it.
+    """
+    try:
+        os.link(temporary, path)
+        created = True
+    except FileExistsError:
+        # NFS may lose the answer to a link that it made, and then ask for it again.
+        created = os.path.samefile(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+            raise
+        created = _create_without_link(path, temporary.read_bytes())
+    temporary.unlink()
     return created
 
 
@@ -69,8 +78,11 @@ def _create_without_link(path: Path, content: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def _flushed(path: Path, content: bytes) -> Iterator[Path]:
+def staged(path: Path, content: bytes) -> Iterator[Path]:
     """A hidden file beside `path` with `content`, on the disk; gone, as are folders made for it, where the body fails.
+
+    The body gives it its name (`os.replace`, `place_new`). Several files that must come together are staged first:
+    then a full disk is met before any of them is changed.
 
     Raises:
         UserError: an OSError here or in the body.

@@ -9,12 +9,12 @@ from depthscope.core.errors import UserError
 from depthscope.execute.held import HeldLeases
 from depthscope.execute.order import Done, Order
 from depthscope.execute.tell import Note, tell
-from depthscope.record.checkpoint import Checkpoint, read_checkpoint
+from depthscope.record.checkpoint import Checkpoint, read_checkpoint, tidy
 from depthscope.record.events import Ended
 from depthscope.record.lease import acquire
 from depthscope.record.reader import Damage, read_record
 from depthscope.record.schema import RunRecord, Timings
-from depthscope.record.writer import RunWriter, remove_record
+from depthscope.record.writer import RunWriter
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
 
@@ -74,6 +74,7 @@ class Work:
 
     def checkpoint(self, spec: RunSpec) -> Checkpoint | None:
         """What a run goes on from; a checkpoint that is refused is told."""
+        tidy(self.order.folder, spec.run_id)
         found = read_checkpoint(self.order.folder, spec)
         if isinstance(found, Damage):
             tell(Note(f"run {found.run_id}: {found.reason}; it starts anew."))
@@ -88,8 +89,7 @@ class Work:
             there = read_record(folder, run_id)
             is_new = isinstance(there, RunRecord) and there.checksum != self._seen[run_id]
             if not (is_new and stands(there, spec, self.order.failed)):
-                remove_record(folder, run_id)  # now, and not at the start: until here an old record stood
-                record = writer.finish(ended, timings)
+                record = writer.finish(ended, timings, replacing=True)
         written = record is not None
         if record is None:
             there = read_record(folder, run_id)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ CHECKPOINT_VERSION = 1
 """Counted up when what a checkpoint holds, or what an engine reads into it, changes."""
 
 _MANIFEST = "checkpoint.json"
+
+_OWN = re.compile(r"checkpoint-\d+\.(safetensors|\w+\.parquet)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,14 +116,18 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
     )
     manifest = manifest.model_copy(update={"checksum": manifest.digest()})
+    before = _named(at)
     try:
         for name, content in contents.items():
             write_bytes(at / name, content)
         write_bytes(at / _MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode())
     except UserError:
-        _discard(at, contents)
+        # On a full disk each attempt would leave some files, at a step of its own.
+        if before is not None:
+            _delete(at, contents.keys() - before)
         raise
-    _delete(at, keep={_MANIFEST, *contents})
+    # What the replaced manifest named, and no more: another driver may be writing a checkpoint of this run, too.
+    _delete(at, (before or set()) - contents.keys())
 
 
 def read_checkpoint(folder: Path, spec: RunSpec) -> Checkpoint | Damage | None:
@@ -177,7 +184,21 @@ def delete_checkpoint(folder: Path, run_id: str) -> None:
     at = run_folder(folder, run_id)
     with contextlib.suppress(OSError):
         (at / _MANIFEST).unlink()  # first: files that nothing names are no damage
-    _delete(at, keep=set())
+    tidy(folder, run_id)
+
+
+def tidy(folder: Path, run_id: str) -> None:
+    """Remove what no checkpoint needs: a killed writer left it. Only for who has just taken the run's lease."""
+    at = run_folder(folder, run_id)
+    needed = _named(at)
+    if needed is None:
+        return
+    # The hidden ones are what `write_bytes` was at when it was killed.
+    for pattern in ("checkpoint-*", ".checkpoint*"):
+        for path in at.glob(pattern):
+            if path.name not in needed:
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
 
 def _parse(text: bytes, spec: RunSpec) -> _Manifest | str:
@@ -208,23 +229,18 @@ def _parse(text: bytes, spec: RunSpec) -> _Manifest | str:
     return manifest
 
 
-def _discard(at: Path, names: Iterable[str]) -> None:
-    """Remove the files of an attempt that failed: on a full disk each would leave some, at a step of its own."""
+def _named(at: Path) -> set[str] | None:
+    """The files that the checkpoint which stands needs; None where that is not known."""
     try:
-        standing = set(json.loads((at / _MANIFEST).read_bytes())["files"])
+        return {str(name) for name in json.loads((at / _MANIFEST).read_bytes())["files"]}
     except FileNotFoundError:
-        standing = set()
+        return set()
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
-        return  # not known what the last checkpoint needs
-    for name in set(names) - standing:
-        with contextlib.suppress(OSError):
-            (at / name).unlink()
+        return None
 
 
-def _delete(at: Path, keep: set[str]) -> None:
-    # The hidden ones are what `write_bytes` was at when it was killed.
-    for pattern in ("checkpoint-*", ".checkpoint*"):
-        for path in at.glob(pattern):
-            if path.name not in keep:
-                with contextlib.suppress(OSError):  # what is left over does no harm
-                    path.unlink()
+def _delete(at: Path, names: Iterable[str]) -> None:
+    for name in names:
+        with contextlib.suppress(OSError):  # what is left over does no harm
+            if _OWN.fullmatch(name):  # not whatever a manifest that was altered may name
+                (at / name).unlink()

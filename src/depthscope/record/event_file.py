@@ -6,6 +6,7 @@ file anew from its checkpoint, so no row is ever there twice.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 import time
@@ -43,17 +44,29 @@ class EventFile:
         self._clock = clock
         self._now = 0.0
         self._path: Path | None = None
+        self._off = False
 
     def hear(self, event: Event) -> None:
         """Keep the rows until they stand."""
-        if isinstance(event, Rows):
+        if isinstance(event, Rows) and not self._off:
             self._waiting.append((event.table, event.columns))
 
     def saved(self, step: int) -> None:
         """Write what was heard."""
         del step
+        if self._off:
+            return
         waiting, self._waiting = self._waiting, []
-        self._write(waiting)
+        try:
+            self._write(waiting)
+        except OSError:
+            # A record cut short hides all that comes after it. Without the file, a later `--log` makes it from the
+            # tables; and this run writes no more.
+            self._off = True
+            if self._path is not None:
+                with contextlib.suppress(OSError):
+                    self._path.unlink()
+            raise
 
     def close(self) -> None:
         """Forget the rows that do not stand."""

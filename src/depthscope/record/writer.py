@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from depthscope.core.errors import UserError
-from depthscope.core.files import create_bytes, write_bytes
+from depthscope.core.files import place_new, staged
 from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, write_checkpoint
 from depthscope.record.events import Ended, Event, Rows, Started, State
 from depthscope.record.folder import run_folder
@@ -87,11 +88,12 @@ class RunWriter:
         )
         write_checkpoint(self._folder, checkpoint)
 
-    def finish(self, ended: Ended, timings: Timings) -> RunRecord | None:
+    def finish(self, ended: Ended, timings: Timings, *, replacing: bool = False) -> RunRecord | None:
         """Write the tables, then the record, and return it; then delete the checkpoint.
 
-        A record that stands is never replaced. Where another driver came first nothing is written, and None is
-        returned: read that one. A record that is to be done again is taken away before, with `remove_record`.
+        All files are on the disk before the first is given its name: where the disk is full, what stood still stands.
+        The checkpoint of a run that failed is kept: what failed it (memory, a lost machine) may be mended, and
+        the run then goes on. (Where its code is mended, the run starts anew: see `train.state`.)
 
         A figure that is not finite (the test loss of a network that overflows) is left out of the
         summary: there it is a missing value. In the tables it stands as it was measured.
@@ -99,6 +101,9 @@ class RunWriter:
         Args:
             ended: how the run ended.
             timings: of this part of the run; those of earlier parts are added.
+            replacing: whether a record that stands is taken away: one that failed, is damaged, or has fewer measures
+                than are asked for. Only for who holds the run's lease. Without it a record that stands is never
+                replaced: another driver came first, nothing is written, and None is returned.
 
         Raises:
             UserError: the folder cannot be written.
@@ -108,17 +113,26 @@ class RunWriter:
             ended, timings, {name: hashlib.sha256(each).hexdigest() for name, each in contents.items()}
         )
         path = self._at / "run.json"
-        for name in TABLES:
-            # Looked at each time, so that a late writer does not put its tables under another's record.
-            if path.exists():
+        with contextlib.ExitStack() as stack:
+            new = {
+                name: stack.enter_context(staged(self._at / f"{name}.parquet", content))
+                for name, content in contents.items()
+            }
+            new_record = stack.enter_context(staged(path, (record.model_dump_json(indent=1) + "\n").encode()))
+            if replacing:
+                path.unlink(missing_ok=True)
+            for name in TABLES:
+                # Looked at each time, so that a late writer does not put its tables under another's record.
+                if path.exists():
+                    return None
+                if name in new:
+                    os.replace(new[name], self._at / f"{name}.parquet")
+                else:  # of an earlier record, which this one replaces
+                    (self._at / f"{name}.parquet").unlink(missing_ok=True)
+            if not place_new(new_record, path):
                 return None
-            if name in contents:
-                write_bytes(self._at / f"{name}.parquet", contents[name])
-            else:  # of an earlier record, which this one replaces
-                (self._at / f"{name}.parquet").unlink(missing_ok=True)
-        if not create_bytes(path, (record.model_dump_json(indent=1) + "\n").encode()):
-            return None
-        delete_checkpoint(self._folder, self._spec.run_id)
+        if ended.outcome.status != "failed":
+            delete_checkpoint(self._folder, self._spec.run_id)
         return record
 
     def _record(self, ended: Ended, timings: Timings, tables: dict[str, str]) -> RunRecord:
@@ -143,18 +157,3 @@ class RunWriter:
 
     def _sum(self, timings: Timings) -> Timings:
         return self._earlier.then(timings) if self._earlier else timings
-
-
-def remove_record(folder: Path, run_id: str) -> None:
-    """Take away a record that is to be done again: failed, damaged, or with fewer measures than are asked for.
-
-    Only for who holds the run's lease, and best just before `RunWriter.finish`: until then the old one stands.
-
-    Raises:
-        UserError: it cannot be removed.
-    """
-    path = run_folder(folder, run_id) / "run.json"
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be replaced ({error.strerror or error}). Delete the run's folder.") from error
