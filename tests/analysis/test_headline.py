@@ -185,7 +185,7 @@ def test_without_a_confirmatory_claim_it_counts(says: Any) -> None:
 
 
 def test_corrected_claims_have_no_narrower_interval_beside_them(says: Any) -> None:
-    second = did().model_copy(update={"name": "second", "than": -10.0})
+    second = did().model_copy(update={"name": "second", "than": -0.9})
     third = did().model_copy(update={"name": "third", "than": 0.001})
     english, _ = says([0.4, 0.38, 0.2], [0.6, 0.62, 0.64], did(), second, third)
     assert "98.3% CI" in english

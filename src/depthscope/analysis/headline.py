@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from depthscope.analysis import samples
+from depthscope.analysis import places, samples
+from depthscope.analysis.choosing import choice_sentence
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
 from depthscope.analysis.samples import Sample
@@ -49,10 +50,10 @@ class DepthChange:
 def depth_changes(results: Results, part: str, *, level: float = 0.95) -> tuple[DepthChange, ...]:
     """The change from the least to the greatest depth of each arm; empty where the part has no two depths.
 
-    Other axes than depth are held at their first value.
+    Other axes than depth are held at the values of `places.held`.
     """
     rows = [row for row in results.rows if row.cell.part == part and "depth" in row.cell.axes]
-    held = {key: values[0] for key, values in results.study.parts[part].axes.items() if key != "depth"}
+    held = places.held(results, part)
     rows = [row for row in rows if all(row.cell.axes[key] == value for key, value in held.items())]
     metric = next((name for name in METRICS if any(row.value(name) is not None for row in rows)), METRICS[0])
     unit = "accuracy" if "accuracy" in metric else "nats"
@@ -78,19 +79,23 @@ def headline(results: Results, findings: Sequence[Finding], lang: Lang) -> str:
     """What was found, in one or two sentences.
 
     First what depth did to the training figure of the arms under comparison, then the verdict on the
-    confirmatory claim. Every verb is chosen by the interval it stands beside.
+    confirmatory claim. Every verb is chosen by the interval it stands beside. Where a part has further axes, the
+    sentence names the values that it speaks at. A selection study tells its choices instead.
 
     Args:
         results: plan and records.
         findings: from `judge`.
         lang: `en` or `zh`.
     """
+    chosen = choice_sentence(results, lang)
+    if chosen:
+        return chosen
     sentences = [*_depth_sentence(results, findings, lang), *verdict_sentence(findings, lang)]
     return (" " if lang == "en" else "").join(sentences)
 
 
 def _depth_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
-    chosen = _main_part(results)
+    chosen = main_part(results)
     if chosen is None:
         return
     part, first = chosen
@@ -102,15 +107,16 @@ def _depth_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -
     own = {(each.shallow.axes["depth"], each.deep.axes["depth"]) for each in shown}
     told = next((each for each in shown if each.change.value is not None), None)
     phrases = [_phrase(each, lang, full=each is told, depths=len(own) > 1) for each in shown]
+    at = places.told(results, part, places.held(results, part))
     if lang == "en":
         opening = "With growing depth" if len(own) > 1 else f"Going from {low} to {high} layers"
-        yield f"{opening}, {'; '.join(phrases)}."
+        yield f"{opening}{f' at {at}' if at else ''}, {'; '.join(phrases)}."
     else:
         opening = "随着网络加深" if len(own) > 1 else f"从 {low} 层加深到 {high} 层"
-        yield f"{opening}，{'；'.join(phrases)}。"
+        yield f"{opening}{f'（{at}）' if at else ''}，{'；'.join(phrases)}。"
 
 
-def _main_part(results: Results) -> tuple[str, tuple[str, ...]] | None:
+def main_part(results: Results) -> tuple[str, tuple[str, ...]] | None:
     """(part, arms to speak of) of the confirmatory claim, or of the first part with two depths."""
     study = results.study
     for claim in study.claims:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,10 @@ from depthscope.record.folder import default_folder
 from depthscope.study.catalog import is_user_code
 from depthscope.study.expand import Plan, expand
 from depthscope.study.faults import found_in, in_order
-from depthscope.study.selection import selection_study, with_choices
+from depthscope.study.selection import is_selection, selection_study, with_choices
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import MAX_CHARACTERS, dump, load, parse
-from depthscope.study.tuning import Choice, Score, Tuned, Tuning, best
+from depthscope.study.tuning import Tuned, Tuning
 from depthscope.train.build import Context, load_data
 from depthscope.train.usercode import as_user_error
 
@@ -102,6 +101,8 @@ def tune(
 
 def _asked(study: StudySpec, source: str, **given: Any) -> StudySpec:
     """The study with a `[tuning]` of what it says and, over that, what was given."""
+    if is_selection(study):
+        raise UserError(f"{source}: holds the runs of a choice already made. Tune the study that it was made from.")
     said = study.tuning.model_dump() if study.tuning else {}
     said |= {
         key: list(value) if isinstance(value, Sequence) else value for key, value in given.items() if value is not None
@@ -160,19 +161,20 @@ def _check_path(path: Path, study: StudySpec) -> None:
 def _tuned(study: StudySpec, selection: StudySpec, results: Results) -> Tuned:
     tuning = study.tuning
     assert tuning is not None
+    # Analysis is loaded here: a study that is refused needs none.
+    from depthscope.analysis.choosing import candidates
+
     choices = []
-    for name, part in selection.parts.items():
-        for arm in part.arms:
-            scores = _scores(results, name, arm.name, tuning)
-            if not scores:
-                continue  # left out at this size
-            won = best(scores, tuning.metric)
-            if won is None:
-                raise UserError(
-                    f"no value of {tuning.field} is fit for arm {arm.name!r} of part {name!r}: of all {len(scores)} "
-                    f"that were tried, no run ended with a {tuning.metric}. Try smaller ones with --grid."
-                )
-            choices.append(Choice(part=name, arm=arm.name, value=won.value, scores=scores))
+    for each in candidates(results):
+        if each.num_missing:
+            raise UserError(f"{results.study.name}: not all runs are done; the same call continues.")
+        if each.choice is None:
+            raise UserError(
+                f"no value of {tuning.field} is fit for arm {each.arm.name!r} of part {each.part!r}: of all "
+                f"{len(each.scores)} that were tried, no run ended with a {tuning.metric}. "
+                "Try smaller ones with --grid."
+            )
+        choices.append(each.choice)
     return Tuned(
         field=tuning.field,
         grid=tuning.grid,
@@ -183,19 +185,3 @@ def _tuned(study: StudySpec, selection: StudySpec, results: Results) -> Tuned:
         digest=selection.digest,
         choices=tuple(choices),
     )
-
-
-def _scores(results: Results, part: str, arm: str, tuning: Tuning) -> tuple[Score, ...]:
-    figures: dict[Any, list[float | None]] = {}
-    for row in results.rows:
-        if (row.cell.part, row.cell.arm) == (part, arm):
-            if row.record is None:
-                raise UserError(f"{results.study.name}: not all runs are done; the same call continues.")
-            figures.setdefault(row.cell.axes[tuning.field], []).append(row.value(tuning.metric))
-    return tuple(_score(value, found) for value, found in sorted(figures.items()))
-
-
-def _score(value: Any, found: Sequence[float | None]) -> Score:
-    known = [each for each in found if each is not None and math.isfinite(each)]
-    mean = math.fsum(known) / len(known) if known else None
-    return Score(value=value, mean=mean, num_runs=len(found), num_lost=len(found) - len(known))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class View:
         rows: in the study's order.
         series: the arms that have rows, in the study's order.
         axis: what figures are drawn against: `depth`, or a field of the run where a part varies another number alone.
+        further: the values of the part's other axes, all of whose runs are here.
     """
 
     key: str
@@ -45,6 +47,7 @@ class View:
     rows: tuple[ResultRow, ...]
     series: tuple[Series, ...]
     axis: str = "depth"
+    further: Mapping[str, Any] = field(default_factory=dict)
 
     def at(self, row: ResultRow) -> float:
         """Where a row stands on the axis."""
@@ -81,7 +84,8 @@ def views(results: Results, words: Words) -> tuple[View, ...]:
     found: list[View] = []
     for name, part in results.study.parts.items():
         mine = [row for row in results.rows if row.cell.part == name]
-        title = words.pick(part.title, name)
+        # The one part of a study needs no name to be told from others: its section says what it holds.
+        title = words.pick(part.title, words("results_section") if len(results.study.parts) == 1 else name)
         along = main_axis(part)
         further = [axis for axis in part.axes if axis != along]
         slices = list(dict.fromkeys(tuple(str(row.cell.axes[axis]) for axis in further) for row in mine))
@@ -109,6 +113,7 @@ def views(results: Results, words: Words) -> tuple[View, ...]:
                     rows=rows,
                     series=unique_labels(series),
                     axis=along,
+                    further={axis: rows[0].cell.axes[axis] for axis in further},
                 )
             )
     return tuple(found)

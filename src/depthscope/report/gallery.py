@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from depthscope.analysis import places
+from depthscope.analysis.headline import main_part
 from depthscope.analysis.table import Results
 from depthscope.report import charts, content
 from depthscope.report.checks import gradcheck_blocks
@@ -13,6 +18,7 @@ from depthscope.report.profiles import profile_blocks
 from depthscope.report.recipe import chance
 from depthscope.report.shapes import Block, Legend, Panel, legend_of
 from depthscope.report.words import Words
+from depthscope.study.selection import is_selection
 
 HERO_METRICS = ("train_accuracy", "train_accuracy_running", "test_accuracy", "train_loss", "train_loss_running")
 MAX_TAGS = 12
@@ -23,13 +29,39 @@ DEPTH_METRICS = ("train_accuracy", "test_accuracy", "train_loss", "test_loss")
 
 
 def hero(results: Results, estimates: Estimates, words: Words) -> Block | None:
-    """The study's main figure: the first metric in the first part that varies depth, or another number."""
-    for view in content.views(results, words):
-        for metric in HERO_METRICS:
+    """The study's main figure: the first metric in the first part that varies depth, or another number.
+
+    The part of the lead comes before others, and of a part with further axes the place that the lead speaks of.
+    A selection study has no figure at one tried value alone, which may be a losing one.
+    """
+    views = content.views(results, words)
+    leading = main_part(results)
+    metrics: tuple[str, ...] = HERO_METRICS
+    if is_selection(results.study) and results.study.tuning is not None:
+        views = tuple(view for view in views if results.study.tuning.field not in view.further)
+        metrics = (results.study.tuning.metric, *metrics)
+    for view in sorted(views, key=lambda view: leading is not None and view.part != leading[0]):
+        if dict(view.further) != places.held(results, view.part, view.axis):
+            continue
+        for metric in metrics:
             panel = _depth_panel(view, metric, estimates, words, height=380, tags=True)
             if panel:
-                return _depth_block(view, (panel,), estimates, words, key=f"hero-{view.key}")
+                block = _depth_block(view, (panel,), estimates, words, key=f"hero-{view.key}")
+                return replace(block, notes=tuple(_elsewhere(view, views, words)))
     return None
+
+
+def _elsewhere(view: View, views: Sequence[View], words: Words) -> Iterator[str]:
+    """At which values of the further axes a figure stands, and where the others are."""
+    others = [each for each in views if each.part == view.part and each.key != view.key]
+    if others:
+        varied = {axis for each in others for axis in each.further if each.further[axis] != view.further[axis]}
+        here = words("list").join(
+            words("axis_is", axis=words.axis(axis), value=places.written(value))
+            for axis, value in view.further.items()
+            if axis in varied
+        )
+        yield words("elsewhere_one" if len(others) == 1 else "elsewhere", here=here, count=len(others))
 
 
 def blocks(

@@ -192,7 +192,8 @@ def _claim(claim: dict[str, Any], charts: Charts) -> dict[str, Any]:
 def _toc(context: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
     found = [("claims", words("claims_section"))] if context["claims"] else []
     found += [(part["id"], part["title"]) for part in context["parts"]]
-    found += [("tuned", context["tuned"]["title"])] if context["tuned"] else []
+    tuning = [("tuned", context["tuned"]["title"])] if context["tuned"] else []
+    found = tuning + found if tuning and context["tuned"]["first"] else found + tuning
     for key, id_, name in (
         ("diagnoses", "diagnosis", "diagnosis_section"),
         ("controls", "control", "control_section"),

@@ -32,6 +32,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "colon": (": ", "："),
     "full_stop": (".", "。"),
     "aside": ("{text} ({more})", "{text}（{more}）"),
+    "results_section": ("Results", "结果"),
     "contents": ("On this page", "本页目录"),
     # Arms
     "arms": ("What was compared", "比较的对象"),

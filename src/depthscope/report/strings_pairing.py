@@ -78,6 +78,20 @@ PAIRING: dict[str, tuple[str, str]] = {
         "{seeds} 个本研究不使用的随机种子上的{metric}；选择共用了 {runs} 次运行。"
         "上文的结果来自其他种子，使用完整的训练集；此前未查看过测试集。",
     ),
+    "choosing_section": ("Which {field} won", "选中的 {field}"),
+    "choosing_lead": (
+        "Tried for each arm: {grid}. Compared is the mean {metric} on {validation} examples held out of the training "
+        "set, over {seeds} seeds that the study itself does not run; the test set was not opened. A value at which "
+        "runs were lost stands behind all at which fewer were. The rest of this page shows all the values that were "
+        "tried, winners and losers.",
+        "每组尝试了 {grid}，比较的是从训练集留出的 {validation} 个样本上、{seeds} 个研究本身不运行的随机种子的"
+        "{metric}均值；未打开测试集。丢失运行较多的取值排在较少的之后。本页其余部分显示尝试过的全部取值，无论胜负。",
+    ),
+    "choosing_waits": (
+        "Not chosen yet: {missing} runs are missing.",
+        "尚未选定：缺少 {missing} 次运行。",
+    ),
+    "choosing_none": ("Nothing chosen: no run ended with a figure.", "未能选定：没有一次运行得到指标。"),
     "tuned_edge": (
         "The {which} value of the grid: a better one may lie outside it.",
         "这是网格的{which}值：更好的值可能在网格之外。",
@@ -100,6 +114,15 @@ PAIRING: dict[str, tuple[str, str]] = {
     "axis_describe": (
         "{metric} against {axis} ({values}), one line for each arm: {arms}.",
         "{metric}随 {axis}（{values}）的变化，每组一条线：{arms}。",
+    ),
+    "axis_is": ("{axis} = {value}", "{axis} = {value}"),
+    "elsewhere": (
+        "Here {here}; the {count} other values have sections of their own below.",
+        "此图为 {here}；其余 {count} 个取值见下文各自的小节。",
+    ),
+    "elsewhere_one": (
+        "Here {here}; the other value has a section of its own below.",
+        "此图为 {here}；另一个取值见下文其小节。",
     ),
     "axis_at": ("{axis} {value}", "{axis} {value}"),
     "axis.lr": ("learning rate", "学习率"),

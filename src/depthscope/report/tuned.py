@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from depthscope.analysis.choosing import candidates
 from depthscope.analysis.table import Results
 from depthscope.report.numbers import number
 from depthscope.report.words import Words
-from depthscope.study.tuning import Choice, Tuned
+from depthscope.study.tuning import Choice, Tuned, Tuning
 
 WIDTH, HEIGHT, PAD = 220.0, 56.0, 7.0
 """Pixels of the small figure of scores."""
 
 
 def tuned(results: Results, words: Words) -> dict[str, Any] | None:
-    """The section on tuning; None where nothing was tuned."""
+    """The section on tuning; None where nothing was tuned.
+
+    Of a selection study it says what won, and stands `first`, before the figures of what was tried.
+    """
     found = results.study.tuned
     if found is None:
-        return None
+        return _choosing(results, words)
     return {
+        "first": False,
         "title": words("tuned_section", field=found.field),
         "lead": words(
             "tuned_lead",
@@ -32,19 +37,47 @@ def tuned(results: Results, words: Words) -> dict[str, Any] | None:
     }
 
 
-def _row(results: Results, found: Tuned, choice: Choice, words: Words) -> dict[str, Any]:
-    part = results.study.parts.get(choice.part)
-    arm = next((arm for arm in part.arms if arm.name == choice.arm), None) if part else None
-    label = words.pick(arm.label, arm.name) if arm else choice.arm
+def _choosing(results: Results, words: Words) -> dict[str, Any] | None:
+    found, tuning = candidates(results), results.study.tuning
+    if not found or tuning is None:
+        return None
+    lead = words(
+        "choosing_lead",
+        grid=words("list").join(f"{value:g}" for value in tuning.grid),
+        metric=words.metric(tuning.metric),
+        seeds=len(tuning.selection_seeds),
+        validation=f"{tuning.validation:,}",
+    )
+    rows = [
+        _row(results, tuning, each.choice, words)
+        if each.choice
+        else {
+            "label": _label(results, each.part, each.arm.name, words),
+            "chart": None,
+            "value": words("choosing_waits", missing=each.num_missing) if each.num_missing else words("choosing_none"),
+        }
+        for each in found
+    ]
+    return {"first": True, "title": words("choosing_section", field=tuning.field), "lead": lead, "rows": rows}
+
+
+def _label(results: Results, part_name: str, arm_name: str, words: Words) -> str:
+    part = results.study.parts.get(part_name)
+    arm = next((arm for arm in part.arms if arm.name == arm_name), None) if part else None
+    label = words.pick(arm.label, arm.name) if arm else arm_name
     if part and len(results.study.parts) > 1:
-        label = f"{words.pick(part.title, choice.part)}{words('colon')}{label}"
+        label = f"{words.pick(part.title, part_name)}{words('colon')}{label}"
+    return label
+
+
+def _row(results: Results, found: Tuned | Tuning, choice: Choice, words: Words) -> dict[str, Any]:
     lost, runs = (sum(getattr(score, key) for score in choice.scores) for key in ("num_lost", "num_runs"))
     unit = "accuracy" if "accuracy" in found.metric else "nats"
     scores = words("list").join(
         words("tuned_score", value=f"{score.value:g}", mean=number(score.mean, unit)) for score in choice.scores
     )
     return {
-        "label": label,
+        "label": _label(results, choice.part, choice.arm, words),
         "value": f"{choice.value:g}",
         "edge": words("tuned_edge", which=words(f"tuned_edge.{choice.edge}")) if choice.edge else "",
         "inside": words("tuned_inside"),

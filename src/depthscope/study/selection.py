@@ -31,10 +31,23 @@ def tuned_parts(study: StudySpec, tuning: Tuning) -> dict[str, Part]:
     return {name: part for name, part in study.parts.items() if any(_trains(study, part, arm) for arm in part.arms)}
 
 
+def is_selection(study: StudySpec) -> bool:
+    """Whether the study's runs are those that a choice is made on: the whole grid, on the selection seeds."""
+    tuning = study.tuning
+    if tuning is None or study.claims:
+        return False
+    parts = tuned_parts(study, tuning).values()
+    return bool(parts) and all(
+        part.axes.get(tuning.field) == list(tuning.grid) and study.seeds_of(part) == tuning.selection_seeds
+        for part in parts
+    )
+
+
 def selection_study(study: StudySpec) -> StudySpec:
     """The study whose runs decide the tuned values; a study of the same size, with no claims.
 
-    Its runs hold `tuning.validation` examples out of their training sets and do not open the test set.
+    Its runs hold `tuning.validation` examples out of their training sets and do not open the test set. It keeps
+    `[tuning]`, which tells its page by what the values are compared.
     """
     tuning = study.tuning
     assert tuning is not None
@@ -63,7 +76,6 @@ def selection_study(study: StudySpec) -> StudySpec:
         "seeds": list(tuning.selection_seeds),
         "parts": parts,
         "claims": (),
-        "tuning": None,
     }
     return StudySpec.model_validate(study.model_copy(update=update).model_dump())
 
@@ -96,7 +108,7 @@ def with_choices(study: StudySpec, tuned: Tuned) -> StudySpec:
 def tuning_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
     """(path, message) of what `[tuning]` asks for and cannot have."""
     tuning = study.tuning
-    if tuning is None:
+    if tuning is None or is_selection(study):
         return
     if not _is_number(tuning.field):
         yield "tuning.field", unknown_name("number among the fields of a run", tuning.field, _numbers())
