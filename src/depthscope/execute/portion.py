@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -45,10 +44,10 @@ class _Run:
 class Portion:
     """Runs that are trained side by side, from one step on."""
 
-    def __init__(self, work: Work, held: HeldLeases, task: Task, checkpoints: Mapping[str, Checkpoint]) -> None:
+    def __init__(self, work: Work, held: HeldLeases, task: Task, checkpoints: dict[str, Checkpoint]) -> None:
         self._work, self._held, self._task = work, held, task
         self._settings = work.order.settings
-        self._from = {spec.run_id: checkpoints[spec.run_id] for spec in task.specs if spec.run_id in checkpoints}
+        self._from = checkpoints
         self._runs: dict[str, _Run] = {}
         self._started = now()
         self._clock = (time.perf_counter(), time.process_time())
@@ -65,6 +64,7 @@ class Portion:
             for event in run_task(self._task, self._work.context, states):
                 if not self._runs:
                     self._open()
+                    states.clear()
                 self._share_time()
                 if isinstance(event, SafePoint):
                     self._safe_point(event)

@@ -51,10 +51,11 @@ def do_task(order: Order) -> list[Done]:
 
 
 def _train(work: Work, held: HeldLeases, task: Task, checkpoints: dict[str, Checkpoint]) -> None:
-    states = {run_id: each.state for run_id, each in checkpoints.items()}
-    for portion in portions(task, states):
+    for portion in portions(task, {run_id: each.state for run_id, each in checkpoints.items()}):
+        # Handed over, and not held here: a state is as large as the model and its optimiser.
+        own = {spec.run_id: checkpoints.pop(spec.run_id) for spec in portion.specs if spec.run_id in checkpoints}
         try:
-            Portion(work, held, portion, checkpoints).do()
+            Portion(work, held, portion, own).do()
         except StaleStateError as error:
             # Told before anything was trained: half a run of the old code and half of the new would be neither.
             tell(Note(f"{error}; it starts anew."))
