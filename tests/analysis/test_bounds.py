@@ -10,6 +10,7 @@ from depthscope.analysis.findings import judge
 from depthscope.analysis.table import BEFORE_TRAINING, Results
 from depthscope.record.schema import Outcome
 from depthscope.study.claims import DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, Select
+from depthscope.study.scale import unit_of
 
 if TYPE_CHECKING:
     from tests.analysis.conftest import MakeResults
@@ -30,7 +31,7 @@ def difference(than: float, expect: Expect = "at_least", **more: Any) -> Differe
             "text": {"en": "x"},
             "part": "main",
             "metric": "train_accuracy",
-            "unit": "accuracy",
+            "unit": unit_of(more.get("metric", "train_accuracy")),
             "kind": "difference",
             "a": cell("plain", "max"),
             "b": cell("plain", "min"),

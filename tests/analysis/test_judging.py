@@ -12,6 +12,7 @@ from depthscope.study.claims import (
     DifferenceInDifferencesClaim,
     Select,
 )
+from depthscope.study.scale import unit_of
 
 Expect = Literal["at_least", "at_most"]
 Values = dict[tuple[str, int], list[Any]]
@@ -29,7 +30,7 @@ def difference(than: float, expect: Expect = "at_least", **more: Any) -> Differe
             "text": {"en": "x"},
             "part": "main",
             "metric": "train_accuracy",
-            "unit": "accuracy",
+            "unit": unit_of(more.get("metric", "train_accuracy")),
             "kind": "difference",
             "a": cell("plain", "max"),
             "b": cell("plain", "min"),

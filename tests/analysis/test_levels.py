@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from depthscope.study.claims import LevelClaim, Select, TheoryClaim
+from depthscope.study.scale import unit_of
 
 Expect = Literal["at_least", "at_most"]
 Values = dict[tuple[str, int], list[Any]]
@@ -23,7 +24,7 @@ def level(than: float, statistic: str, expect: Expect = "at_least", **more: Any)
             "text": {"en": "x"},
             "part": "main",
             "metric": "train_accuracy",
-            "unit": "accuracy",
+            "unit": unit_of(more.get("metric", "train_accuracy")),
             "kind": "level",
             "cells": (cell("plain"),),
             "statistic": statistic,

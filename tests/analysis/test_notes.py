@@ -56,9 +56,8 @@ def claims(metric: str) -> Iterator[Claim]:
             name=f"dd{at}", kind="difference_in_differences", first=(PLAIN, RES), second=(RES, PLAIN), **more
         )
         for statistic in ("every_seed", "median"):
-            yield LevelClaim.model_validate(
-                {"name": f"{statistic[0]}{at}", "kind": "level", "cells": (PLAIN,), "statistic": statistic, **more}
-            )
+            named = {"name": f"{statistic[0]}{at}", "kind": "level", "cells": (PLAIN,), "statistic": statistic}
+            yield LevelClaim.model_validate(more | named | {"than": 0.1})
     common.pop("than")
     yield MonotoneClaim(name="m", kind="monotone", arm="plain", direction="increasing", **common)
     if "factor" not in metric:

@@ -72,7 +72,7 @@ def study_document() -> dict[str, Any]:
                 "name": "two",
                 "kind": "difference_in_differences",
                 "first": [plain, shallow],
-                "second": [{"arm": "skip"}, {"arm": "skip"}],
+                "second": [{"arm": "skip", "where": {"depth": "max"}}, {"arm": "skip", "where": {"depth": "min"}}],
                 "expect": "at_least",
                 "than": 0.0,
                 "confirmatory": ["small"],

@@ -58,6 +58,13 @@ TUNED: Document = {
     "digest": "0123456789abcdef",
     "choices": [CHOICE],
 }
+COMMON: Document = {"text": {"en": "a sentence"}, "part": "main", "metric": "train_accuracy"}
+DEEP, SHALLOW = ({"arm": "plain", "where": {"depth": end}} for end in ("max", "min"))
+FIRST = [DEEP, SHALLOW]
+LOSES_POINTS = {**COMMON, "name": "x", "kind": "no_degradation", "a": DEEP, "b": SHALLOW, "margin": 2}
+FEWER_POINTS = {**COMMON, "name": "x", "kind": "difference", "a": DEEP, "b": SHALLOW, "expect": "at_least", "than": -10}
+ONE_WAY = {**COMMON, "name": "x", "kind": "monotone", "arm": "plain", "direction": "decreasing", "within": 1}
+SWAPPED = {**COMMON, "name": "x", "kind": "no_degradation", "a": SHALLOW, "b": DEEP, "margin": 0.02}
 FAULTS: list[tuple[str, Any, str, str]] = [
     # where, what is put there (None: removed), the path that is told, what is said
     ("nmae", "x", "nmae", "unknown key 'nmae'. Did you mean 'name'?"),
@@ -155,7 +162,17 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("claims/5/arm", "plian", "claims.5.arm", "unknown arm 'plian'. Did you mean 'plain'?"),
     ("claims/5/within", -1, "claims.5.within", "wanted 0 or more, got -1."),
     ("claims/5/direction", "up", "claims.5.direction", "wanted 'increasing' or 'decreasing', got 'up'."),
-    (f"{MAIN}/exclude", [{"arm": "plain", "depth": 4}], "claims.5", "has one value of depth, 8; going one way needs"),
+    # claims that could never fail or hold, or that compare nothing
+    ("claims/0/unit", "nat", "claims.0.unit", "no unit of 'train_loss': wanted 'nats', or leave it away; got 'nat'."),
+    ("claims/4", LOSES_POINTS, "claims.4.margin", "the claim could never fail: for 2 points write 0.02."),
+    ("claims/0", FEWER_POINTS, "claims.0.than", "could never fail: for -10 points write -0.1."),
+    ("claims/0", FEWER_POINTS | {"than": 20}, "claims.0.than", "could never hold: for 20 points write 0.2."),
+    ("claims/0", FEWER_POINTS | {"expect": "at_most", "than": 1}, "claims.0.than", "so with 1 the claim could never"),
+    ("claims/5", ONE_WAY, "claims.5.within", "so with 1 the claim could never fail."),
+    ("claims/0/b/where/depth", "max", "claims.0.b", "means the same runs as a, so the difference would be 0"),
+    ("claims/1/second/1/where/depth", 8, "claims.1.second.1", "means the same runs as second.0"),
+    ("claims/1/second", FIRST, "claims.1.second", "is the same as `first`, so the difference would be 0"),
+    ("claims/4", SWAPPED, "claims.4.a", "is the shallower (depth 4, and b has 8); the claim says that "),
     # resources
     ("resources", 3, "resources", "wanted a table, got 3."),
     ("resources/cpus", 0, "resources.cpus", "wanted more than 0, got 0."),
@@ -241,6 +258,14 @@ def test_what_a_tuned_study_may_no_longer_change(document: Document, told: Told)
     document["parts"]["main"]["arms"][0]["set"]["lr"] = 0.3
     document["tuned"]["choices"][0]["value"] = 0.3
     assert told(document) == [("tuned.choices.0.value", "0.3 is no value that was tried.")]
+
+
+def test_claims_that_an_exclusion_leaves_with_one_depth(document: Document, told: Told) -> None:
+    put(document, f"{MAIN}/exclude", [{"arm": "plain", "depth": 4}])
+    faults = dict(told(document))
+    assert "has one value of depth, 8; going one way needs" in faults.pop("claims.5")
+    assert sorted(faults) == ["claims.0.b", "claims.1.first.1", "claims.4.b"]
+    assert all("means the same runs as" in says for says in faults.values())
 
 
 def test_one_way_along_an_axis_of_names_means_nothing(document: Document, told: Told) -> None:
@@ -336,7 +361,9 @@ def test_a_part_without_runs(document: Document, told: Told) -> None:
 
 
 def test_a_claim_is_looked_at_only_where_it_is_judged(document: Document) -> None:
-    document["claims"][0]["sizes"] = document["claims"][5]["sizes"] = ["large"]
+    for at in (0, 1, 4, 5):
+        document["claims"][at]["sizes"] = ["large"]
+    document["claims"][1]["confirmatory"] = True
     document["sizes"]["small"]["parts"] = {"main": {"axes": {"depth": [2]}}}
     document["claims"][0]["a"]["where"]["depth"] = 8
     text = tomli_w.dumps(document)

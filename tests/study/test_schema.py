@@ -82,7 +82,8 @@ SEEN_BY_PARSE_ALONE = (
     "sets shortcut too", "missing; every run", "wanted a finite number", "holds 4 twice", "control character",
     "takes 'none'", "is the axis", "unknown option of", "a run has no such value", "has one value of", "of numbers",
     "would be lost", "no axis can vary", "is set by [tuning]", "is run by part", "was used to choose", "[tuned] says",
-    "share of one GPU", "no value that was tried", "unknown number among", "no part of the study",
+    "share of one GPU", "no value that was tried", "could never", "means the same runs", "is the same as `first`",
+    "is the shallower", "no unit of", "unknown number among", "no part of the study",
 )  # fmt: skip
 
 

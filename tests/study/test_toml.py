@@ -128,12 +128,10 @@ def studies(draw: st.DrawFn) -> Document:
     }
     study["claims"] = [{**claim, "name": each} for each in draw(st.lists(NAMES, max_size=2, unique=True))]
     common = {key: claim[key] for key in ("part", "metric", "text", "confirmatory")}
-    if draw(st.booleans()):
-        margin = draw(st.floats(1e-6, 9))
-        study["claims"].append(
-            {**common, "kind": "no_degradation", "name": "Kept", "a": select, "b": select, "margin": margin}
-        )
     if len(part["axes"].get("depth", ())) > 1:
+        a, b = ({**select, "where": {"depth": end}} for end in ("max", "min"))
+        margin = draw(st.floats(1e-6, 9))
+        study["claims"].append({**common, "kind": "no_degradation", "name": "Kept", "a": a, "b": b, "margin": margin})
         way = {"arm": select["arm"], "direction": draw(st.sampled_from(["increasing", "decreasing"]))}
         study["claims"].append(
             {**common, "kind": "monotone", "name": "One-way", **way, "within": draw(st.floats(0, 9))}

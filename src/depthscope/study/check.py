@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 
 from depthscope.core.errors import shown, unknown_name
 from depthscope.study.cells import Cell, matching
-from depthscope.study.claims import MonotoneClaim, Select, judged_at, located_selects
+from depthscope.study.claims import (
+    Claim,
+    DifferenceClaim,
+    DifferenceInDifferencesClaim,
+    MonotoneClaim,
+    NoDegradationClaim,
+    Select,
+    judged_at,
+    located_selects,
+)
 from depthscope.study.overlay import overlap
 from depthscope.study.run import RunSpec
 from depthscope.study.study import Arm, Overrides, Part, StudySpec
@@ -91,6 +100,49 @@ def claim_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str,
                 yield from _select_faults(part, claim.part, select, cells, f"{path}.{below}" if below else path)
             if isinstance(claim, MonotoneClaim):
                 yield from _monotone_faults(claim, part, cells, path)
+            yield from _comparison_faults(claim, part, cells, path)
+
+
+def _comparison_faults(claim: Claim, part: Part, cells: Sequence[Cell], path: str) -> Iterator[tuple[str, str]]:
+    """A comparison of runs with themselves, and a claim of no degradation that has its two sides the wrong way."""
+    pairs: list[tuple[str, str]] = []
+    match claim:
+        case DifferenceClaim() | NoDegradationClaim():
+            pairs = [("a", "b")]
+        case DifferenceInDifferencesClaim():
+            pairs = [("first.0", "first.1"), ("second.0", "second.1")]
+            if claim.first == claim.second:
+                yield f"{path}.second", "is the same as `first`, so the difference would be 0 whatever is measured."
+    sides = {below: matching(cells, claim.part, select) for below, select in located_selects(claim)}
+    for a, b in pairs:
+        if sides[a] and {_identity(cell) for cell in sides[a]} == {_identity(cell) for cell in sides[b]}:
+            yield (
+                f"{path}.{b}",
+                f"means the same runs as {a}, so the difference would be 0 whatever is measured; at a size that has no "
+                "others, leave the claim out with `sizes`.",
+            )
+    if isinstance(claim, NoDegradationClaim):
+        depths = [[depth for cell in sides[side] if (depth := _depth(part, cell)) is not None] for side in ("a", "b")]
+        if all(depths) and max(depths[0]) < min(depths[1]):
+            yield (
+                f"{path}.a",
+                f"is the shallower (depth {_range(depths[0])}, and b has {_range(depths[1])}); the claim says that "
+                "`a`, the deeper network, is not worse than `b`. Swap them?",
+            )
+
+
+def _identity(cell: Cell) -> tuple[object, ...]:
+    return (cell.run_id,) if cell.run_id else (cell.arm, repr(cell.axes), cell.seed)
+
+
+def _depth(part: Part, cell: Cell) -> int | float | None:
+    found = cell.axes.get("depth", part.arm(cell.arm).set.get("depth"))
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def _range(values: Sequence[int | float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _monotone_faults(claim: MonotoneClaim, part: Part, cells: Sequence[Cell], path: str) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,13 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from depthscope.core.errors import shown, unknown_name
 from depthscope.study.faults import FieldFaults
 from depthscope.study.metrics import SUMMARY, is_metric, worse_side
 from depthscope.study.run import Bool, Float, Frozen
+from depthscope.study.scale import Bound, bound_faults, unit_faults
 
 Expect = Literal["at_least", "at_most"]
 MAX_NESTING = 20
@@ -92,9 +93,15 @@ class _Claim(Frozen):
     metric: str = Field(description="a key of the run's summary")
     confirmatory: Annotated[
         Annotated[Bool, Tag("<one>")] | Annotated[tuple[str, ...], Tag("<list>")], Discriminator(one_or_list)
-    ] = Field(default=False, description="the one claim that the study stands or falls with, at every size or at these")
+    ] = Field(
+        default=False,
+        description="one of the claims that the study stands or falls with (best one alone; several share "
+        "their error rate by Holm's rule), at every size or at these; all others are exploratory",
+    )
     sizes: tuple[str, ...] | None = Field(default=None, description="sizes that can judge it; left out, all")
-    unit: str = ""
+    unit: str = Field(
+        default="", description="accuracy, nats, or empty for a pure number; of what your own probe measures, any"
+    )
 
     @field_validator("metric")
     @classmethod
@@ -103,6 +110,18 @@ class _Claim(Frozen):
             own = " Or what a probe of your own measures, 'probe:function.name'."
             raise ValueError(unknown_name("metric", metric, SUMMARY) + own)
         return metric
+
+    @model_validator(mode="after")
+    def _to_scale(self) -> _Claim:
+        bound = self._bound()
+        faults = [*unit_faults(self.metric, self.unit), *(bound_faults(self.metric, bound) if bound else ())]
+        if faults:
+            raise FieldFaults(faults)
+        return self
+
+    def _bound(self) -> Bound | None:
+        """What the claim holds a figure to; None where that is no figure of the metric's scale."""
+        return None
 
 
 class DifferenceClaim(_Claim):
@@ -117,6 +136,9 @@ class DifferenceClaim(_Claim):
     expect: Expect
     than: Float
 
+    def _bound(self) -> Bound:
+        return Bound("than", self.than, self.expect, self.than, -1, 1)
+
 
 class DifferenceInDifferencesClaim(_Claim):
     """(first.a - first.b) - (second.a - second.b), paired by seed, is at least or at most `than`."""
@@ -126,6 +148,9 @@ class DifferenceInDifferencesClaim(_Claim):
     second: tuple[Select, Select]
     expect: Expect
     than: Float
+
+    def _bound(self) -> Bound:
+        return Bound("than", self.than, self.expect, self.than, -2, 2)
 
 
 class LevelClaim(_Claim):
@@ -139,6 +164,9 @@ class LevelClaim(_Claim):
     statistic: Literal["every_seed", "median"]
     expect: Expect
     than: Float
+
+    def _bound(self) -> Bound:
+        return Bound("than", self.than, self.expect, self.than, 0, 1)
 
 
 class TheoryClaim(_Claim):
@@ -181,6 +209,9 @@ class NoDegradationClaim(_Claim):
         """The bound of the worsening: the margin."""
         return self.margin
 
+    def _bound(self) -> Bound:
+        return Bound("margin", self.margin, self.expect, self.than, -1, 1)
+
 
 class MonotoneClaim(_Claim):
     """Along a numeric axis the metric goes one way, step by step, apart from steps back of at most `within`.
@@ -215,6 +246,9 @@ class MonotoneClaim(_Claim):
         """The bound of a step that is signed by the direction."""
         return -self.within if self.within else 0.0
 
+    def _bound(self) -> Bound:
+        return Bound("within", self.within, self.expect, self.than, -1, 1)
+
 
 Claim = Annotated[
     DifferenceClaim | DifferenceInDifferencesClaim | LevelClaim | TheoryClaim | NoDegradationClaim | MonotoneClaim,
@@ -232,7 +266,7 @@ def judged_at(claim: Claim, size: str) -> bool:
 
 
 def confirmatory_at(claim: Claim, size: str) -> bool:
-    """Whether the claim is the confirmatory one at this size; the others are exploratory."""
+    """Whether the claim is a confirmatory one at this size; the others are exploratory."""
     return claim.confirmatory if isinstance(claim.confirmatory, bool) else size in claim.confirmatory
 
 
