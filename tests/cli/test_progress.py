@@ -212,11 +212,11 @@ def test_without_a_terminal_lines_are_sparse_and_yet_come() -> None:
     screen.at(1, *(screen.started(at) for at in range(6)))
     for step in range(1, 100):
         screen.at(1 + step / 100, screen.step(0, step))
-    assert screen.said() == []
+    assert screen.said() == ["mine: 6 runs to do with 2 workers"]
     screen.at(QUIET_S + 1, screen.step(0, 99))
     screen.at(QUIET_S + 2, api.Resumed(run_id=screen.runs[1], step=40, num_steps=100))
     screen.at(QUIET_S + 3, screen.ended(0))
-    first, *others = screen.said()
+    _, first, *others = screen.said()
     assert re.fullmatch(r"0 of 6 runs done, 6 under way, about \d:\d\d:\d\d left", first)
     assert others[0] == "main: plain depth 8 seed 1 resumed at step 40"
     assert others[1].startswith("1 of 6 runs done, 5 under way")
@@ -238,6 +238,27 @@ def test_a_download_is_shown_until_the_study_begins() -> None:
     assert screen.text() == ["downloading CIFAR-10: 34 of 170 MB"]
     screen.begin()
     assert "CIFAR" not in "".join(screen.text())
+
+
+def test_no_estimate_is_made_of_next_to_nothing() -> None:
+    line = Line(0.0)
+    for name, step in (("a", 1), ("b", 2), ("c", 4)):
+        line.move(name, step, 10, 1.0)
+    before = line.fraction
+    line.leave("b")
+    assert line.fraction != before
+    assert line.left(60.0) == 60.0  # one that left moved the mean, and no run
+    line.move("a", 2, 10, 30.0)
+    assert line.left(60.0) == pytest.approx(0.7 / 0.05 * 30)
+    pace = Pace({"a": 1.0, "b": 1.0})
+    pace.start("a", 0.5, 0.0)
+    pace.move("a", 0.5 + 1e-16)
+    assert pace.left(10.0, []) is None
+    pace.move("b", 0.75)  # another driver's, first seen here
+    pace.move("a", 0.5 + 1e-4)
+    assert pace.left(10.0, []) is None
+    pace.end("b", 10.0)  # done elsewhere: it counts from where it was seen
+    assert pace.left(10.0, []) == pytest.approx(0.4999 / 0.2501 * 10)
 
 
 def test_the_rate_is_that_of_the_last_half_minute() -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from depthscope import api
 from depthscope.api.study import Running
-from depthscope.cli.standing import LOOK_S, MAX_FAULTS, Speedometer, as_json, drawn, watch
+from depthscope.cli.standing import LOOK_S, MAX_FAULTS, Speedometer, as_json, drawn, time_left, watch
 from depthscope.record.reader import Damage
 from depthscope.study.expand import expand
 from depthscope.study.toml import load
@@ -36,8 +36,8 @@ def running(at: int, step: int, *, silent_s: float = 3.0, alive: bool = True) ->
     return Running(run_id=RUNS[at], step=step, num_steps=100, silent_s=silent_s, alive=alive)
 
 
-def text(found: api.Status, rates: dict[str, float] | None = None) -> list[str]:
-    console = Console(file=io.StringIO(), width=160, color_system=None)
+def text(found: api.Status, rates: dict[str, float] | None = None, width: int = 160) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as captured:
         console.print(drawn(found, rates))
     return [re.sub(r"[━╸╺ ]+", " ", line).strip() for line in captured.get().splitlines()]
@@ -61,6 +61,29 @@ def test_counts_what_is_under_way_what_is_stale_and_why_runs_failed() -> None:
     assert "and 2 more failed" in lines
     assert lines[-1] == f"{RUNS[9]}: run.json was altered; it will be done again."
     assert text(status())[-1] == "Nobody is at work here. The same `depthscope run` command continues."
+
+
+def test_seeds_of_one_place_are_one_line_and_the_name_gives_way() -> None:
+    cells = [cell for cell in PLAN.cells if (cell.part, cell.arm) == ("sweep", "plain")]
+    first = [cell.run_id for cell in cells if cell.axes == cells[0].axes]
+    assert len(first) == 2
+    group = tuple(Running(run_id=each, step=40, num_steps=100, silent_s=3.0, alive=True) for each in first)
+    found = status(running=group, left=frozenset(first))
+    [head, line] = text(found, dict.fromkeys(first, 2.0))
+    assert line == (
+        "sweep: plain depth 2 seeds 0-1 step 40 of 100 2.0 steps/s each 0:00:30 left sign of life 0:00:03 ago"
+    )
+    assert head.endswith("about 0:00:30 left")
+    narrow = text(found, dict.fromkeys(first, 2.0), width=80)[-1]
+    assert narrow.startswith("s")
+    assert "… seeds 0-1 step 40 of 100 2.0 steps/s each 0:00:30 left sign of life" in narrow
+    assert time_left(status(running=group), {}) is None
+
+
+def test_the_time_left_is_that_of_all_the_work_at_the_pace_of_what_is_under_way() -> None:
+    both = RUNS[:2]  # two seeds of one place weigh the same
+    found = status(running=(running(0, 50),), left=frozenset(both))
+    assert time_left(found, {RUNS[0]: 5.0}) == pytest.approx(10 + 20)
 
 
 def test_the_same_for_programs() -> None:
@@ -109,7 +132,10 @@ def test_watching_ends_when_all_is_recorded_and_prints_what_changed(looks: Calla
     whole = status(counts={"completed": len(RUNS), "missing": 0})
     slept, printed = looks(half, dataclasses.replace(half, running=(running(30, 50),)), whole)
     assert slept == [LOOK_S, LOOK_S]
-    assert printed.count("spiral, size smoke:") == 2
+    assert printed.splitlines() == [
+        f"spiral, size smoke: 19 of {len(RUNS)} runs done (19 completed, {len(RUNS) - 19} missing); 1 under way",
+        f"spiral, size smoke: {len(RUNS)} of {len(RUNS)} runs done ({len(RUNS)} completed)",
+    ]
 
 
 def test_watching_a_slow_drive_looks_less_often(looks: Callable[..., Any]) -> None:

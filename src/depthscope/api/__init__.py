@@ -11,6 +11,7 @@ from depthscope.api.planning import studies as studies
 from depthscope.api.reports import Report as Report
 from depthscope.api.reports import make_report as make_report
 from depthscope.api.reports import results as results
+from depthscope.api.study import Running as Running
 from depthscope.api.study import Status as Status
 from depthscope.api.study import Watcher as Watcher
 from depthscope.api.study import run as run

@@ -62,6 +62,7 @@ class Status:
         failed: run_id -> reason of the failed runs, in the plan's order.
         damaged: the records that cannot be trusted, with the reason.
         running: runs under way, in the plan's order; most of them count as missing until they are recorded.
+        left: run_ids of what is to do or under way.
     """
 
     study: StudySpec
@@ -70,6 +71,7 @@ class Status:
     failed: dict[str, str]
     damaged: tuple[Damage, ...]
     running: tuple[Running, ...] = ()
+    left: frozenset[str] = frozenset()
 
     @property
     def complete(self) -> bool:
@@ -190,6 +192,10 @@ def run(
         write_study(folder, planned.study)
         _export(planned, folder, logs, watcher)
         return make_report(folder, lang=lang, figures=figures)
+    elsewhere = sum(_is_held(folder, spec.run_id) for task in left for spec in task.specs)
+    if elsewhere:
+        others = "1 of these runs" if elsewhere == 1 else f"{elsewhere} of these runs"
+        watcher.on_note(f"Another driver is at work on {others}; this one does others beside it.")
     if executor == "ray" and chosen == "cuda":
         left = [_with_gpu(task) for task in left]
     number = workers or (1 if chosen in ("cuda", "mps") and executor != "ray" else available_cores())
@@ -263,7 +269,20 @@ def status(folder: str | Path) -> Status:
         for run_id in planned.runs
         if run_id in records and records[run_id].outcome.status == "failed"
     }
-    return Status(study=study, plan=planned, counts=counts, failed=failed, damaged=damaged, running=tuple(running))
+    return Status(
+        study=study,
+        plan=planned,
+        counts=counts,
+        failed=failed,
+        damaged=damaged,
+        running=tuple(running),
+        left=frozenset(to_do),
+    )
+
+
+def _is_held(folder: Path, run_id: str) -> bool:
+    found = _running(folder, run_id)
+    return found is not None and found.alive
 
 
 def _running(folder: Path, run_id: str) -> Running | None:

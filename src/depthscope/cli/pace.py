@@ -9,6 +9,9 @@ from typing import Any
 WINDOW_S = 30.0
 """Examples a second are those of this long."""
 
+LEAST_GONE = 1e-3
+"""Share of the work that must have been done before the time that the rest takes is told from it."""
+
 
 def rough_weights(specs: Iterable[Any]) -> dict[str, float]:
     """The work of each run by its run_id, for comparison with one another only.
@@ -41,7 +44,7 @@ class Line:
         self.num_steps = 0
         self.text = ""
         self._since = now
-        self._first: float | None = None
+        self._from: dict[str, float] = {}
         self._examples: dict[str, int] = {}
         self._samples: deque[tuple[float, int]] = deque()
         self._now = now
@@ -49,9 +52,8 @@ class Line:
     def move(self, run_id: str, step: int, num_steps: int, now: float, examples: int = 0) -> None:
         """A member stands at a step, and has trained on so many examples."""
         self.members[run_id] = step / max(num_steps, 1)
+        self._from.setdefault(run_id, self.members[run_id])
         self.step, self.num_steps, self._now = step, num_steps, now
-        if self._first is None:
-            self._first = self.fraction
         if examples:
             self._examples[run_id] = examples
             if len(self._examples) == len(self.members):
@@ -68,6 +70,7 @@ class Line:
     def leave(self, run_id: str) -> int:
         """A member is over; how many go on."""
         self.members.pop(run_id, None)
+        self._from.pop(run_id, None)
         self._examples.pop(run_id, None)
         self._samples.clear()  # the sum is another one now
         return len(self.members)
@@ -86,8 +89,11 @@ class Line:
 
     def left(self, now: float) -> float:
         """Seconds to its end at its own pace so far; as long as it has taken, where it has not moved yet."""
-        gone = self.fraction - (self._first or 0.0)
-        return (1 - self.fraction) / gone * (self._now - self._since) if gone > 0 else now - self._since
+        # Run by run: the mean of those that are left moves when one leaves, and that is no progress.
+        gone = sum(at - self._from[run_id] for run_id, at in self.members.items()) / max(len(self.members), 1)
+        if gone < LEAST_GONE:
+            return now - self._since
+        return (1 - self.fraction) / gone * (self._now - self._since)
 
 
 class Pace:
@@ -153,7 +159,7 @@ class Pace:
             self._weights.get(run_id, 0.0) * (at - self._from.get(run_id, 0.0))
             for run_id, at in (self._at | self._ended).items()
         )
-        if self._begun is None or gone <= 0 or now <= self._begun:
+        if self._begun is None or gone < LEAST_GONE * self._sum or now <= self._begun:
             return None
         overall = (1 - self.fraction) * self._sum / gone * (now - self._begun)
         return max([overall, *(line.left(now) for line in lines)])

@@ -108,6 +108,9 @@ class Board:
             done = len(planned.runs) - len(left)
             self._done_before = f", {done} already done" if done else ""
             self._began = self._told = self._clock()
+        if not self._console.is_interactive:
+            runs = "1 run" if len(left) == 1 else f"{len(left)} runs"
+            self._console.print(Text(f"{self._title}: {runs} to do with {self._workers}{self._done_before}"))
         self._start()  # not before: bad input must leave nothing on the screen but its one line
 
     def on_note(self, line: str) -> None:

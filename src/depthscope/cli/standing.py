@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
-from depthscope.api import Status
-from depthscope.cli.names import run_names
-from depthscope.cli.pace import clock_words
+from depthscope.api import Cell, Running, Status
+from depthscope.cli.names import group_name, run_names
+from depthscope.cli.pace import clock_words, rough_weights
 
 MAX_RUNNING, MAX_FAULTS = 20, 5
 """Runs under way, and failures or damaged records, that are named; more are counted only."""
@@ -52,23 +52,25 @@ def as_json(found: Status) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def drawn(found: Status, rates: Rates | None = None) -> Group:
-    """For people: counts, what is under way, what failed, what is damaged."""
-    names = run_names(found.plan)
-    total = len(found.plan.runs)
+def summary(found: Status, rates: Rates) -> Text:
+    """A line: how many runs are done, what became of them, and the time left where it can be told."""
     done = found.counts["completed"] + found.counts["diverged"]
     size = f", size {found.study.size}" if found.study.size else ""
     counts = ", ".join(f"{number:,} {name}" for name, number in found.counts.items() if number)
-    head = Table.grid(padding=(0, 1))
-    head.add_row(
-        Text(f"{found.study.name}{size}:", style="bold"),
-        Text(f"{done:,} of {total:,} runs done ({counts})"),
-        ProgressBar(total=max(total, 1), completed=done, width=24),
-    )
-    parts: list[Any] = [head]
+    left = time_left(found, rates)
+    words = f", about {clock_words(left)} left" if left is not None else ""
+    line = Text(f"{found.study.name}{size}: ", style="bold")
+    return line.append(f"{done:,} of {len(found.plan.runs):,} runs done ({counts}){words}", "not bold")
+
+
+def drawn(found: Status, rates: Rates | None = None) -> Group:
+    """For people: counts, what is under way, what failed, what is damaged."""
+    names = run_names(found.plan)
+    parts: list[Any] = [summary(found, rates or {})]
     if found.running:
-        parts.append(_running(found, names, rates or {}))
-        parts += _more(len(found.running), MAX_RUNNING, "under way")
+        rows = _running(found, rates or {})
+        parts.append(_Rows(rows[:MAX_RUNNING]))
+        parts += _more(len(rows), MAX_RUNNING, "under way")
     parts += [
         Text(f"failed: {names[run_id]}: {reason}", style="yellow")
         for run_id, reason in list(found.failed.items())[:MAX_FAULTS]
@@ -84,21 +86,92 @@ def drawn(found: Status, rates: Rates | None = None) -> Group:
     return Group(*parts)
 
 
-def _running(found: Status, names: dict[str, str], rates: Rates) -> Table:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=60)
-    for justify in ("right", "right", "left"):
-        table.add_column(no_wrap=True, justify=justify)
-    for each in found.running[:MAX_RUNNING]:
-        rate = rates.get(each.run_id)
-        sign = f"sign of life {clock_words(each.silent_s)} ago"
-        table.add_row(
-            Text(f"  {names[each.run_id]}"),
-            Text(f"step {each.step:,} of {each.num_steps:,}" if each.num_steps else "starting"),
-            Text(f"{rate:,.1f} steps/s" if rate else ""),
-            Text(sign, style="dim") if each.alive else Text(f"stale ({sign}): the next driver takes it over", "yellow"),
-        )
-    return table
+@dataclass(frozen=True)
+class _Row:
+    """Runs of one place in the study that differ in their seed."""
+
+    place: str
+    seeds: str
+    middle: tuple[str, str, str]
+    end: Text
+
+
+class _Rows:
+    """Lines whose names give way where the terminal is narrow: the figures and the sign of life stay."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        widths = [max(len(row.middle[at]) for row in self._rows) for at in range(3)]
+        named = max(len(row.place) + len(row.seeds) + 1 for row in self._rows)
+        rest = sum(width + 1 for width in widths if width) + max(len(row.end) for row in self._rows)
+        room = max(min(named, options.max_width - rest - 3), 12)
+        for row in self._rows:
+            space = max(room - len(row.seeds) - 1, 1)
+            place = row.place if len(row.place) <= space else f"{row.place[: space - 1]}…"
+            line = Text(f"  {f'{place} {row.seeds}':<{room}} ", no_wrap=True, overflow="ellipsis")
+            line.append(" ".join(f"{word:>{width}}" for word, width in zip(row.middle, widths, strict=True) if width))
+            yield line.append(" ").append_text(row.end)
+
+
+def _running(found: Status, rates: Rates) -> list[_Row]:
+    """A row for each place at which runs are under way, in the plan's order; those that are stale have their own."""
+    cells: dict[str, Cell] = {}
+    for cell in found.plan.cells:
+        cells.setdefault(cell.run_id, cell)
+    groups: dict[tuple[str, bool], list[Running]] = {}
+    for each in found.running:
+        groups.setdefault((group_name(cells[each.run_id]), each.alive), []).append(each)
+    return [
+        _row(place, group, [cells[each.run_id].seed for each in group], rates) for (place, _), group in groups.items()
+    ]
+
+
+def _row(place: str, group: list[Running], seeds: list[int], rates: Rates) -> _Row:
+    steps, num_steps = [each.step for each in group], max(each.num_steps for each in group)
+    known = [(each, rates[each.run_id]) for each in group if rates.get(each.run_id)]
+    speed = sum(rate for _, rate in known) / len(known) if known else 0.0
+    left = max(((each.num_steps - each.step) / rate for each, rate in known), default=0.0)
+    stood = f"{min(steps):,}" if min(steps) == max(steps) else f"{min(steps):,}-{max(steps):,}"
+    each = " each" if len(group) > 1 else ""
+    sign = f"sign of life {clock_words(max(each.silent_s for each in group))} ago"
+    return _Row(
+        place=place,
+        seeds=f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {_ranges(seeds)}",
+        middle=(
+            f"step {stood} of {num_steps:,}" if num_steps else "starting",
+            f"{speed:,.1f} steps/s{each}" if speed else "",
+            f"{clock_words(left)} left" if speed else "",
+        ),
+        end=Text(sign, "dim") if group[0].alive else Text(f"stale ({sign}): the next driver takes it over", "yellow"),
+    )
+
+
+def _ranges(seeds: Sequence[int]) -> str:
+    """Seeds in few characters.
+
+    >>> _ranges([3, 0, 1, 2, 7])
+    '0-3,7'
+    """
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
+def time_left(found: Status, rates: Rates) -> float | None:
+    """Seconds until all runs are done, at the pace of those under way; None where that cannot be told."""
+    weights = rough_weights(found.plan.runs.values())
+    under_way = {each.run_id: each for each in found.running if each.num_steps}
+    pace = sum(weights[run_id] * rates.get(run_id, 0.0) / each.num_steps for run_id, each in under_way.items())
+    if pace <= 0 or not found.left:
+        return None
+    gone = {run_id: each.step / each.num_steps for run_id, each in under_way.items()}
+    return sum(weights[run_id] * (1 - gone.get(run_id, 0.0)) for run_id in found.left) / pace
 
 
 def _more(number: int, limit: int, what: str) -> list[Text]:
@@ -135,36 +208,23 @@ def watch(
 ) -> None:
     """Look again and again until all runs are recorded and nobody is at work.
 
-    On a terminal one picture is kept up to date; elsewhere the picture is printed again when a count has changed.
+    On a terminal one picture is kept up to date; elsewhere a line is printed when a count has changed.
     """
     speedometer = Speedometer()
     told: dict[str, int] | None = None
-    with Live(console=console, auto_refresh=False) if console.is_interactive else _Plain(console) as screen:
+    live = Live(console=console, auto_refresh=False) if console.is_interactive else None
+    with live or contextlib.nullcontext():
         while True:
             begin = clock()
             found = look()
             now = clock()
-            picture = drawn(found, speedometer.rates(found, now))
-            if console.is_interactive or found.counts != told:
-                screen.update(picture, refresh=True)
+            rates = speedometer.rates(found, now)
+            if live is not None:
+                live.update(drawn(found, rates), refresh=True)
+            elif found.counts != told:
+                at_work = sum(each.alive for each in found.running)
+                console.print(summary(found, rates).append(f"; {at_work:,} under way" if at_work else "", "not bold"))
             told = dict(found.counts)
             if not (found.counts["missing"] or found.counts["damaged"] or any(each.alive for each in found.running)):
                 return
             sleep(max(LOOK_S, 5 * (now - begin)))
-
-
-class _Plain:
-    """Stands for `Live` where there is no terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def __enter__(self) -> _Plain:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, picture: Group, *, refresh: bool) -> None:
-        del refresh
-        self._console.print(picture)

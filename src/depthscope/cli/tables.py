@@ -33,23 +33,13 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
         return
     screen = console()
     title = found.results.study.title
-    table = Table(
-        title=Text({str(key): words for key, words in title.items()}.get(lang) or next(iter(title.values()))),
-        title_justify="left",
-    )
-    for column in ("", "claim", "what was found"):
-        table.add_column(column, overflow="fold")
-    for finding in found.findings:
-        mark, colour = _MARKS[finding.verdict]
-        words = finding.text.get(lang) or next(iter(finding.text.values()))
-        star = " (confirmatory)" if finding.confirmatory else " (exploratory)"
-        table.add_row(
-            Text(f"{mark} {finding.verdict}", style=colour),
-            Text(words + star),
-            Text(finding.reasons.get(lang, finding.reason)),
-        )
-    screen.print(table)
-    screen.print(Text(found.headline))
+    name = Text({str(key): words for key, words in title.items()}.get(lang) or next(iter(title.values())))
+    if not found.findings:
+        screen.print(name)
+    else:
+        screen.print(_findings(found, lang, name))
+    if found.headline:
+        screen.print(Text(found.headline))
     failed = [row for row in found.results.rows if row.record is not None and row.record.outcome.status == "failed"]
     for row in failed[:3]:
         assert row.record is not None
@@ -62,6 +52,22 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     if unfinished:
         screen.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")
     screen.print(Text(f"page: {found.page}"), soft_wrap=True)
+
+
+def _findings(found: Report, lang: str, title: Text) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in ("", "claim", "what was found"):
+        table.add_column(column, overflow="fold")
+    for finding in found.findings:
+        mark, colour = _MARKS[finding.verdict]
+        words = finding.text.get(lang) or next(iter(finding.text.values()))
+        star = " (confirmatory)" if finding.confirmatory else " (exploratory)"
+        table.add_row(
+            Text(f"{mark} {finding.verdict}", style=colour),
+            Text(words + star),
+            Text(finding.reasons.get(lang, finding.reason)),
+        )
+    return table
 
 
 def studies(found: tuple[StudyInfo, ...], *, as_json: bool) -> None:
