@@ -55,7 +55,7 @@ def test_counts_what_is_under_way_what_is_stale_and_why_runs_failed() -> None:
         f"spiral, size smoke: 12 of {len(RUNS)} runs done "
         f"(10 completed, 2 diverged, 7 failed, 1 damaged, {len(RUNS) - 20} missing)"
     )
-    assert lines[1] == f"{NAME} step 40 of 100 12.5 steps/s sign of life 0:00:03 ago"
+    assert lines[1] == f"{NAME} step 40 of 100 12.5 steps/s 0:00:04 left sign of life 0:00:03 ago"
     assert lines[2].endswith("step 50 of 100 stale (sign of life 0:05:01 ago): the next driver takes it over")
     assert len([line for line in lines if line.startswith("failed: sweep: ")]) == MAX_FAULTS
     assert "and 2 more failed" in lines

@@ -11,6 +11,7 @@ import pytest
 import tomli_w
 
 from depthscope.core.errors import FaultsError
+from depthscope.study.check import RUN_FIELDS
 from depthscope.study.expand import expand
 from depthscope.study.toml import parse
 
@@ -70,7 +71,12 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("nmae", "x", "nmae", "unknown key 'nmae'. Did you mean 'name'?"),
     ("name", None, "name", "missing; it must be given."),
     ("name", "My Study", "name", "wanted a name like tanh-48 (small letters, digits, hyphens), got 'My Study'."),
-    ("title", "Mine", "title", "wanted a table, got 'Mine'."),
+    ("title", "Mine", "title", "wanted a table, got 'Mine'. Write { en = \"Mine\" }."),
+    ("claims/0/text", "It is so", "claims.0.text", 'Write { en = "It is so" }.'),
+    (f"{MAIN}/arms/1/label", "Skip", "parts.main.arms.1.label", 'Write { en = "Skip" }.'),
+    (f"{MAIN}/arms/1/set/shortcut", "residual", "parts.main.arms.1.set.shortcut", "Did you mean 'identity' (h + act"),
+    ("base/data", "my.package.rings", "base.data", "with a colon: 'my.package:rings'."),
+    (f"{MAIN}/arms/1/name", "plain", "parts.main.arms.1.name", "'plain' is used twice"),
     ("title", {}, "title", "wanted at least one entry, got {}."),
     ("title/fr", "Le mien", "title.fr", "wanted 'en' or 'zh', got 'fr'."),
     ("title/en", 3, "title.en", "wanted text, got 3."),
@@ -260,6 +266,12 @@ def test_what_a_tuned_study_may_no_longer_change(document: Document, told: Told)
     assert told(document) == [("tuned.choices.0.value", "0.3 is no value that was tried.")]
 
 
+def test_a_name_that_two_arms_share_makes_no_faults_of_who_speaks_of_the_other(document: Document, told: Told) -> None:
+    put(document, f"{MAIN}/arms/1/name", "plain")
+    put(document, f"{MAIN}/baseline", "skip")
+    assert [path for path, _ in told(document)] == ["parts.main.arms.1.name"]
+
+
 def test_claims_that_an_exclusion_leaves_with_one_depth(document: Document, told: Told) -> None:
     put(document, f"{MAIN}/exclude", [{"arm": "plain", "depth": 4}])
     faults = dict(told(document))
@@ -303,7 +315,6 @@ def test_thirty_faults_at_once(document: Document, told: Told) -> None:
         (f"{MAIN}/exclude", [{"amr": "x"}, {}, {"arm": "x"}], "exclude.0.amr exclude.1 exclude.2.arm"),
         (f"{MAIN}/arms/1/set/shortcut", "skip", "parts.main.arms.1.set.shortcut"),
         (f"{MAIN}/arms/1/lable", {"en": "x"}, "parts.main.arms.1.lable"),
-        (f"{MAIN}/arms/2", {"name": "skip"}, "parts.main.arms.2.name"),
         ("parts/flow/base/measures", ["layer"], "parts.flow.base.measures"),
         ("claims/0/metric", "x", "claims.0.metric"),
         ("claims/0/than", "x", "claims.0.than"),
@@ -346,6 +357,24 @@ def test_faults_of_runs_are_told_beside_faults_of_claims(document: Document, tol
     put(document, "claims/0/a/arm", "x")
     put(document, "claims/1/first/0/where/depth", 7)
     assert [path for path, _ in told(document)] == ["base.lr", "claims.0.a.arm", "claims.1.first.0"]
+
+
+def test_faults_of_claims_are_told_beside_faults_of_structure(document: Document, told: Told) -> None:
+    put(document, "title", "Mine")
+    put(document, "claims/0/than", "x")
+    put(document, f"{MAIN}/arms/1/note", "a word")
+    put(document, "base/lr", 0)
+    put(document, "claims/4/a/arm", "plian")
+    paths = [path for path, _ in told(document)]
+    assert paths == ["base.lr", "claims.0.than", "claims.4.a.arm", "parts.main.arms.1.note", "title"]
+
+
+def test_a_long_list_of_names_gives_way_to_the_nearest(document: Document, told: Told) -> None:
+    put(document, "base/widht", 3)
+    [(_, says)] = told(document)
+    assert says == (
+        f"unknown field of a run 'widht'. Did you mean 'width'? `depthscope schema` lists all {len(RUN_FIELDS)}."
+    )
 
 
 def test_paths_are_in_the_order_of_numbers(document: Document, told: Told) -> None:

@@ -212,7 +212,7 @@ def test_coherent(lab: Fields, change: Fields) -> None:
         ("backend", "pytorch", "wanted 'numpy' or 'torch', got 'pytorch'. Did you mean 'torch'?"),
         ("precision", "float16", "Did you mean 'bfloat16'?"),
         ("shortcut", "identiy", "unknown shortcut 'identiy'. Did you mean 'identity'?"),
-        ("family", "resnet", "unknown family 'resnet'. Did you mean 'cifar_resnet'?"),
+        ("family", "resnet", "unknown family 'resnet'. Did you mean 'cifar_resnet' (the CIFAR family"),
         ("family", "no module:f", "unknown family"),
         ("measures", "layers", "wanted a list, got 'layers'."),
         ("measures", ["layer"], "unknown measure 'layer'. Did you mean 'layers'?"),

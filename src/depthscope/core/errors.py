@@ -46,11 +46,24 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return folded[found[0]] if found else None
 
 
-def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """One line for an unknown name: the nearest known one, then all of them."""
+LONG_LIST = 12
+"""Names that a line of text still holds beside the nearest one."""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str], *, all_in: str = "") -> str:
+    """One line for an unknown name: the nearest known one, then all of them.
+
+    Args:
+        what: what it names.
+        name: as it came.
+        known: the names there are.
+        all_in: what lists them, to be told in place of a long list where one of them is near.
+    """
     names = sorted(known)
     guess = nearest(name, names)
     hint = f" Did you mean {guess!r}?" if guess else ""
+    if guess and all_in and len(names) > LONG_LIST:
+        return f"unknown {what} {shown(name)}.{hint} {all_in} lists all {len(names)}."
     return f"unknown {what} {shown(name)}.{hint} " + (f"Known: {', '.join(names)}." if names else "There are none.")
 
 

@@ -21,6 +21,18 @@ from depthscope.study.faults import FieldFaults
 USER_KINDS: tuple[Kind, ...] = ("family", "data", "init", "measure")
 """Kinds of names that may also be user code, `"package.module:function"`."""
 
+_RESIDUAL = ("identity", "A")
+ALSO_CALLED: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
+    "shortcut": {
+        **dict.fromkeys(("residual", "skip", "resnet", "yes", "plus"), _RESIDUAL),
+        **dict.fromkeys(("plain", "no", "off"), ("none",)),
+    },
+    "norm": dict.fromkeys(("bn", "batchnorm", "batch_norm"), ("batch",)),
+    "family": dict.fromkeys(("resnet", "cnn", "convnet"), ("cifar_resnet",)) | {"fc": ("mlp",), "dense": ("mlp",)},
+    "data": {"cifar": ("cifar10",), "cifar-10": ("cifar10",)},
+}
+"""What else people call a name, in small letters: for suggestions alone."""
+
 
 def is_user_code(name: str) -> bool:
     """Whether `name` is of the form `package.module:function`."""
@@ -34,9 +46,19 @@ def check_name(kind: Kind, name: str) -> str:
     Raises:
         ValueError: neither; the message names the nearest known name and all of them.
     """
-    if name not in CATALOG[kind] and not (kind in USER_KINDS and is_user_code(name)):
-        raise ValueError(unknown_name(kind, name, CATALOG[kind]))
-    return name
+    if name in CATALOG[kind] or (kind in USER_KINDS and is_user_code(name)):
+        return name
+    meant = ALSO_CALLED.get(kind, {}).get(name.casefold(), ())
+    if meant:
+        guess = " or ".join(f"{each!r} ({CATALOG[kind][each].summary})" for each in meant)
+        raise ValueError(
+            f"unknown {kind} {shown(name)}. Did you mean {guess}? Known: {', '.join(sorted(CATALOG[kind]))}."
+        )
+    message = unknown_name(kind, name, CATALOG[kind])
+    module, dot, function = name.rpartition(".")
+    if kind in USER_KINDS and dot and is_user_code(f"{module}:{function}"):
+        message += f" Code of your own is named package.module:function, with a colon: {module + ':' + function!r}."
+    raise ValueError(message)
 
 
 def fill_options(kind: Kind, name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,9 @@ from depthscope.study.run import RunSpec
 from depthscope.study.study import Arm, Overrides, Part, StudySpec
 
 RUN_FIELDS = tuple(field for field in RunSpec.model_fields if field != "seed")
+ALL_FIELDS = "`depthscope schema`"
+"""What lists the fields of a run."""
+
 MAX_RUNS = 100_000
 """Most runs of one part; more is a slip of the pen in an axis, and would fill the memory before it ran."""
 
@@ -39,7 +42,7 @@ def part_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
             yield from _seed_faults(arm.set, f"{path}.arms.{index}.set")
             if arm.name in arms[:index]:
                 yield f"{path}.arms.{index}.name", f"{arm.name!r} is used twice; each arm needs its own name."
-        if part.baseline is not None and part.baseline not in arms:
+        if part.baseline is not None and part.baseline not in arms and _all_known(arms):
             yield f"{path}.baseline", unknown_name("arm", part.baseline, arms)
         yield from _axis_faults(part, path)
         for index, rule in enumerate(part.exclude):
@@ -47,6 +50,11 @@ def part_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
         count = len(arms) * math.prod(map(len, part.axes.values())) * len(study.seeds_of(part))
         if count > MAX_RUNS:
             yield path, f"{count:,} runs; wanted {MAX_RUNS:,} or less. Shorten its axes or seeds."
+
+
+def _all_known(arms: Sequence[str]) -> bool:
+    """Whether the arms have names of their own; where two share one, the missing name may be the other's."""
+    return len(set(arms)) == len(arms)
 
 
 def _seed_faults(overrides: Overrides, path: str) -> Iterator[tuple[str, str]]:
@@ -80,9 +88,10 @@ def _rule_faults(rule: Overrides, arms: Sequence[str], path: str) -> Iterator[tu
         yield path, "an empty rule would leave out every run; name the values of the runs to leave out."
     for key, value in rule.items():
         if key == "arm" and value not in arms:
-            yield f"{path}.arm", unknown_name("arm", str(value), arms)
+            if _all_known(arms):
+                yield f"{path}.arm", unknown_name("arm", str(value), arms)
         elif key.partition(".")[0] not in ("arm", "seed", *RUN_FIELDS):
-            yield f"{path}.{key}", unknown_name("field of a run", key, ("arm", "seed", *RUN_FIELDS))
+            yield f"{path}.{key}", unknown_name("field of a run", key, ("arm", "seed", *RUN_FIELDS), all_in=ALL_FIELDS)
 
 
 def claim_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str, str]]:
@@ -169,7 +178,8 @@ def _select_faults(
     for key in unknown:
         yield f"{path}.where.{key}", unknown_name(f"axis of part {name!r}", key, part.axes)
     if select.arm not in arms:
-        yield f"{path}.arm", unknown_name("arm", select.arm, arms)
+        if _all_known(arms):
+            yield f"{path}.arm", unknown_name("arm", select.arm, arms)
     elif not unknown and not matching(cells, name, select) and any(cell.part == name for cell in cells):
         asked = ", ".join(f"{key} = {shown(value)}" for key, value in select.where.items())
         held = "; ".join(f"{key}: {shown(part.axes[key])}" for key in select.where)

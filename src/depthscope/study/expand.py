@@ -15,7 +15,7 @@ from depthscope.core.hashing import digest
 from depthscope.study.catalog import CATALOG
 from depthscope.study.cells import Cell as Cell
 from depthscope.study.cells import matching as matching
-from depthscope.study.check import MAX_RUNS, RUN_FIELDS, claim_faults, part_faults
+from depthscope.study.check import ALL_FIELDS, MAX_RUNS, RUN_FIELDS, claim_faults, part_faults
 from depthscope.study.faults import found_in, in_order
 from depthscope.study.overlay import Origins, layered, merge, origin
 from depthscope.study.resources import DEFAULT, Resources
@@ -98,9 +98,10 @@ def _tasks(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, RunSpec])
     return tuple(Task(tuple(group), resources) for (_, resources), group in groups.items())
 
 
-def faults_of_runs(study: StudySpec) -> list[tuple[str, str]]:
-    """(path, message) of the faults in a study's parts and runs, its claims left aside."""
-    return _runs(study)[2]
+def faults_of(study: StudySpec) -> list[tuple[str, str]]:
+    """(path, message) of the faults in a study's parts, runs and claims."""
+    cells, _, found = _runs(study)
+    return [*found, *claim_faults(study, cells)]
 
 
 def _runs(study: StudySpec) -> tuple[list[Cell], dict[str, RunSpec], list[tuple[str, str]]]:
@@ -183,7 +184,7 @@ def _located(error: ValidationError, values: Mapping[str, Any], origins: Origins
         if fault.kind == "missing":
             yield f"base.{field}", "missing; every run needs it."
         elif fault.kind == "extra_forbidden":
-            yield origin(field, origins), unknown_name("field of a run", field, RUN_FIELDS)
+            yield origin(field, origins), unknown_name("field of a run", field, RUN_FIELDS, all_in=ALL_FIELDS)
         else:
             yield origin(field, origins), fault.message
     # Rules over several fields were not reached where one field is at fault: the valid ones are held to them here.

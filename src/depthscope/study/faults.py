@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -61,6 +62,8 @@ def _faults(each: Any) -> Iterator[Fault]:
         yield Fault(tuple(path), each["type"], _words(each), tag)
 
 
+_BY_LANGUAGE = ("title", "question", "recipe", "label", "note", "text")
+
 _WANTED = {
     "string_type": "text",
     "int_type": "an integer",
@@ -111,6 +114,11 @@ def _words(fault: Any) -> str:
             return unknown_name("kind of claim", str(about["tag"]), _quoted(about["expected_tags"]))
         case "union_tag_not_found":
             return "missing `kind`, which says what the claim compares."
+        case "dict_type" if isinstance(given, str) and fault["loc"][-1] in _BY_LANGUAGE:
+            written = json.dumps(given, ensure_ascii=False)
+            return f"wanted a table, got {shown(given)}." + (
+                f" Write {{ en = {written} }}." if len(written) <= 200 else " Write { en = ... } around it."
+            )
         case _:
             if kind not in _WANTED:
                 return f"{fault['msg']}; got {shown(given)}."

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from depthscope.core.errors import FaultsError, UserError, nearest, shown, unknown_name
 from depthscope.core.files import read_text
 from depthscope.study.claims import KINDS, Select
-from depthscope.study.expand import faults_of_runs
+from depthscope.study.expand import faults_of
 from depthscope.study.faults import Fault, found_in, in_order
 from depthscope.study.overlay import merge
 from depthscope.study.resources import ResourceTable
@@ -132,7 +132,16 @@ def _read(document: dict[str, Any], size: str, over: Mapping[str, Any]) -> tuple
         place = ("sizes", size, *fault.path) if _holds(over, fault.path) else fault.path
         told.append((".".join(place), fault.message or _unknown_key(fault)))
     rest = _sound_rest(document, found)
-    return None, told + (faults_of_runs(rest) if rest else [])
+    if rest is None:
+        return None, told
+    study, claims = rest
+    return None, told + [(_claims_at(path, claims), message) for path, message in faults_of(study)]
+
+
+def _claims_at(path: str, claims: list[int]) -> str:
+    """The path in the whole study of one in a study that keeps these of its claims."""
+    head, *tail = path.split(".")
+    return ".".join([head, str(claims[int(tail[0])]), *tail[1:]]) if head == "claims" and tail else path
 
 
 _Told = tuple[str, str]
@@ -180,26 +189,46 @@ def _unknown_key(fault: Fault) -> str:
     return unknown_name("key", fault.path[-1], _known_keys(fault))
 
 
-def _sound_rest(document: dict[str, Any], found: list[Fault]) -> StudySpec | None:
-    """The study without its claims, its unknown keys and faulty tables beside its runs; None where no runs are left.
+_WORDS = ("title", "question", "recipe", "sources", "label", "note")
+_STAND_INS: dict[str, Any] = {"name": "x", "title": {"en": "x"}}
 
-    A misspelt `axes` would make faults of every run that are none, so the rest is left alone.
+
+def _sound_rest(document: dict[str, Any], found: list[Fault]) -> tuple[StudySpec, list[int]] | None:
+    """(the study without its unknown keys, faulty claims, words and tables beside its runs, the claims that it keeps).
+
+    None where no runs are left. A misspelt `axes` would make faults of every run that are none, so the rest is left
+    alone.
     """
     rest = deepcopy(document)
+    given = rest.get("claims")
+    faulty = {fault.path[1] for fault in found if fault.path[0] == "claims" and len(fault.path) > 1}
+    claims = [at for at in range(len(given) if isinstance(given, list) else 0) if str(at) not in faulty]
     for fault in found:
+        if fault.path[0] in _STAND_INS:
+            rest[fault.path[0]] = _STAND_INS[fault.path[0]]
+            continue
+        word = next((at for at, key in enumerate(fault.path) if key in _WORDS), None)
+        if word is not None and fault.path[0] != "claims":
+            _leave_out(rest, fault.path[: word + 1])
+            continue
         if fault.path[0] in _BESIDE_RUNS:
             rest.pop(fault.path[0], None)
             continue
         if fault.kind != "extra_forbidden" or nearest(fault.path[-1], _known_keys(fault)) in _DECIDES_RUNS:
             return None
-        holder: Any = rest
-        for key in fault.path[:-1]:
-            holder = holder[int(key)] if isinstance(holder, list) else holder[key]
-        del holder[fault.path[-1]]
+        _leave_out(rest, fault.path)
     try:
-        return StudySpec.model_validate({**rest, "claims": []})
+        kept = [given[at] for at in claims] if isinstance(given, list) else []
+        return StudySpec.model_validate({**rest, "claims": kept}), claims
     except ValidationError:  # pragma: no cover - only what was told is left out
         return None
+
+
+def _leave_out(document: dict[str, Any], path: tuple[str, ...]) -> None:
+    holder: Any = document
+    for key in path[:-1]:
+        holder = holder[int(key)] if isinstance(holder, list) else holder.get(key, {})
+    holder.pop(path[-1], None)
 
 
 def _unknown_sizes(document: dict[str, Any], sizes: dict[str, Any]) -> Iterator[_Told]:
