@@ -112,6 +112,21 @@ def test_the_study_in_the_readme_is_one() -> None:
     expand(parse(text + tuning, source="README.md"))
 
 
+def test_the_claims_and_metrics_of_the_document_are_all_there_are() -> None:
+    from depthscope.study.claims import KINDS
+    from depthscope.study.expand import expand
+    from depthscope.study.metrics import SUMMARY
+    from depthscope.study.toml import parse
+
+    document = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", document, re.DOTALL)
+    study = expand(parse(text, source="study-files.md")).study
+    assert sorted(claim.kind for claim in study.claims) == sorted(KINDS)
+    assert all(f"`{kind}`" in README for kind in KINDS)
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", document, re.MULTILINE))
+    assert rows == {name: text.replace("|", "\\|") for name, text in SUMMARY.items()}
+
+
 def test_no_source_file_is_over_300_lines() -> None:
     long = {path.name: n for path in (ROOT / "src").rglob("*.py") if (n := len(path.read_text().splitlines())) > 300}
     assert not long

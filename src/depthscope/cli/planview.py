@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from depthscope.api import outlines
 from depthscope.cli.tables import console, print_json
 
 Counts = Mapping[str, Any] | None
@@ -33,6 +35,7 @@ def plan(planned: Any, costs: Counts, estimate: Any = None, *, as_json: bool) ->
     study = planned.study
     if as_json:
         document = {"study": study.name, "size": study.size, "num_runs": len(planned.runs), "rows": rows}
+        document["claims"] = [{**asdict(each), "words": str(each)} for each in outlines(planned)]
         if estimate is not None:
             names = ("seconds", "low", "high", "work", "workers", "at_most")
             document["estimate"] = {name: getattr(estimate, name) for name in names}
@@ -59,6 +62,10 @@ def plan(planned: Any, costs: Counts, estimate: Any = None, *, as_json: bool) ->
     out.print(table)
     for line in _sums(planned, costs, estimate):
         out.print(line)
+    claims = outlines(planned)
+    out.print(Text("\nClaims:" if claims else "\nNo claims: the page will show the figures alone."))
+    for each in claims:
+        out.print(Text(f"- {each}"))
 
 
 def _rows(planned: Any, costs: Counts, estimate: Any) -> Iterator[dict[str, Any]]:
