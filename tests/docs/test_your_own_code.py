@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
@@ -51,6 +52,9 @@ def test_the_example_runs_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_p
     write_example(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     try:
+        held = importlib.import_module("rings.data").rings(0, num=40, validation=10, num_test=0)
+        lengths = {name: len(value) for name, value in held.items()}
+        assert lengths == {"x_train": 30, "y_train": 30, "x_validation": 10, "y_validation": 10}
         planned = depthscope.plan(tmp_path / "rings.toml", seeds=1)
         counted = depthscope.costs(planned)
         assert counted is not None
@@ -97,6 +101,20 @@ def check(out: Path, number: int) -> None:
     # Two arms, and two depths, start from the same tensors where they share the name.
     shared = {record.digests.init["blocks.1.linear.weight"] for record in records if record.spec.seed == 0}
     assert len(shared) == 1
+
+
+@pytest.mark.slow
+def test_what_run_refuses_plan_refuses_and_finds_the_code_beside_the_study(done: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(done, folder)
+    shell = depthscope(tmp_path, "plan", "copy/rings.toml")
+    assert shell.returncode == 0, shell.stderr
+    with (folder / "rings" / "init.py").open("a") as file:
+        file.write("\n\ndef small(*, shape):\n    return np.zeros(7)\n")
+    shell = depthscope(tmp_path, "plan", "copy/rings.toml")
+    assert shell.returncode == 2
+    assert "rings.init:small" in shell.stderr
+    assert len(shell.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow

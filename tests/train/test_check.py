@@ -178,7 +178,7 @@ def test_a_probe_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_two_probes_of_one_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     name = package(monkeypatch, tmp_path, code="def norms(model): return {}")
     message = refusal(name, measures=(f"{name}.code:norms", f"{name}.probes:norms"))
-    assert "would both be called 'norms'; rename one of them" in message
+    assert "would both be called 'norms'. Rename one of them" in message
 
 
 class Claim:

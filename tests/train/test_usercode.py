@@ -8,6 +8,7 @@ import pytest
 from tests.train.own import package, spec
 
 from depthscope.core.errors import UserError
+from depthscope.train.sources import source_files
 from depthscope.train.usercode import call, changed_code, check_signature, code_digests, resolve
 
 CODE = """
@@ -83,11 +84,36 @@ def test_the_digest_follows_the_source_of_a_package(monkeypatch: pytest.MonkeyPa
     one, same = (package(monkeypatch, tmp_path / folder) for folder in "ab")
     digests = [code_digests(spec(name)) for name in (one, same)]
     assert [set(each) for each in digests] == [{f"{name}.model:Net", f"{name}.data:points"} for name in (one, same)]
-    # Of equal files it is equal, wherever they lie; of a package, a file beside the function's own counts.
+    # Of equal files it is equal, wherever they lie, and whatever lies beside them that they do not import.
     assert list(digests[0].values()) == list(digests[1].values())
     (tmp_path / "c").mkdir()
     other = package(monkeypatch, tmp_path / "c", helper="X = 1")
-    assert code_digests(spec(other))[f"{other}.model:Net"] != digests[0][f"{one}.model:Net"]
+    assert code_digests(spec(other))[f"{other}.model:Net"] == digests[0][f"{one}.model:Net"]
+
+
+def test_the_source_of_a_function_is_what_its_module_imports_of_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = {
+        "code": "import numpy\nfrom .helper import f\nfrom . import near\ndef go(): ...",
+        "helper": "def f():\n    import NAME.deep.far\n    import depthscope",
+        "near": "X = 1",
+        "unrelated": "X = 1",
+    }
+    name = package(monkeypatch, tmp_path, **{**files, "helper": "def f(): ..."})
+    (tmp_path / name / "helper.py").write_text(files["helper"].replace("NAME", name))
+    (tmp_path / name / "deep").mkdir()
+    (tmp_path / name / "deep" / "far.py").write_text("from .. import near")
+    resolve(f"{name}.code:go")
+    wanted = {"__init__.py", "code.py", "helper.py", "near.py", "deep/far.py"}
+    assert set(source_files(f"{name}.code")) == wanted
+    # A module in no package, and the file beside it that it imports.
+    (tmp_path / f"{name}_alone.py").write_text(f"import {name}_beside\ndef go(): ...")
+    (tmp_path / f"{name}_beside.py").write_text("")
+    (tmp_path / f"{name}_other.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    resolve(f"{name}_alone:go")
+    assert set(source_files(f"{name}_alone")) == {f"{name}_alone.py", f"{name}_beside.py"}
 
 
 def test_records_of_another_version_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -99,3 +125,6 @@ def test_records_of_another_version_are_counted(monkeypatch: pytest.MonkeyPatch,
     assert line.startswith(f"1 run here was made with another version of {name}.model:Net.")
     # Where the package is not here, there is nothing to compare with.
     assert changed_code([{"not_here.model:Net": "0123"}]) == []
+    # One cause, one line.
+    (line,) = changed_code([dict.fromkeys(now, "0123"), now, dict.fromkeys(now, "4567")])
+    assert line.startswith(f"2 runs here were made with another version of {name}.data:points, {name}.model:Net. What")

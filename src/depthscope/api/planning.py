@@ -19,6 +19,7 @@ from depthscope.train.calibrate import Estimate
 from depthscope.train.calibrate import calibrate as estimate
 from depthscope.train.check import check_runs
 from depthscope.train.cost import Cost, cost
+from depthscope.train.usercode import user_targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,8 @@ def calibrate(
 def costs(planned: Plan, *, data: str | Path | None = None) -> dict[str, Cost] | None:
     """run_id -> parameters, FLOPs and memory of each run, counted on the networks themselves.
 
+    Code of the user's is tried as `run` tries it, where that needs no CIFAR-10.
+
     Args:
         planned: from `plan`.
         data: folder that holds the real data, for data sets of the user's own, which are loaded for their shapes.
@@ -116,9 +119,12 @@ def costs(planned: Plan, *, data: str | Path | None = None) -> dict[str, Cost] |
         UserError: user code that cannot be found or does not fit.
     """
     found: dict[str, Cost] = {}
+    root = Path(data) if data is not None else None
+    first = [task.specs[0] for task in planned.tasks if user_targets(task.specs[0])]
     try:
+        check_runs(first, root, among=planned.runs.values(), claims=planned.study.claims, fetch=False)
         for task in planned.tasks:
-            counted = cost(task.specs[0], Path(data) if data is not None else None, group=len(task.specs))
+            counted = cost(task.specs[0], root, group=len(task.specs))
             found.update({spec.run_id: counted for spec in task.specs})
     except MissingDependencyError:
         return None

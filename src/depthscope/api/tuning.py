@@ -18,10 +18,10 @@ from depthscope.study.expand import Plan, expand
 from depthscope.study.faults import found_in, in_order
 from depthscope.study.selection import is_selection, selection_study, with_choices
 from depthscope.study.study import StudySpec
-from depthscope.study.toml import MAX_CHARACTERS, dump, load, parse
+from depthscope.study.toml import MAX_CHARACTERS, bundled, dump, load, parse
 from depthscope.study.tuning import Tuned, Tuning
 from depthscope.train.build import Context, load_data
-from depthscope.train.usercode import as_user_error
+from depthscope.train.usercode import as_user_error, takes
 
 if TYPE_CHECKING:
     from depthscope.analysis.table import Results
@@ -80,8 +80,9 @@ def tune(
         seeds: selection seeds; a number of them counts from 10,000 on.
         validation: examples to hold out of each training set.
         out: folder of the selection's runs; None takes `default_folder`.
-        write: the study file to write; None takes NAME-tuned.toml here, with the size in its name where it is not
-            quick. A file is written over only if it is an earlier result of tuning this study.
+        write: the study file to write; None takes NAME-tuned.toml beside the study file (for a bundled study: here),
+            with the size in its name where it is not quick. A file is written over only if it is an earlier result of
+            tuning this study.
         how: further arguments of `run`, such as data, device, workers or watcher.
 
     Raises:
@@ -91,7 +92,7 @@ def tune(
     expand(asked, source=str(study))  # its own faults, and those of [tuning]
     chosen_by = selection_study(asked)
     _check_held_out(_expanded(chosen_by, str(study)), how.get("data"))
-    path = Path(write).expanduser() if write is not None else Path(f"{default_folder(_named(asked)).name}.toml")
+    path = Path(write).expanduser() if write is not None else _beside(study, asked)
     _check_path(path, _named(asked))
     selection = run(chosen_by, out=out, **how)
     result = with_choices(asked, _tuned(asked, chosen_by, selection.results))
@@ -130,6 +131,13 @@ def _check_held_out(plan: Plan, root: str | Path | None) -> None:
     """See, before hours of runs, that data sets of the user's own hold out what they are told to, and nothing else."""
     context = Context(data_root=Path(root).absolute() if root is not None else None)
     for spec in (task.specs[0] for task in plan.tasks if is_user_code(task.specs[0].data)):
+        for option in ("validation", "num_test"):
+            if not takes(spec.data, option):
+                raise UserError(
+                    f"{spec.data}: takes no argument {option!r}, so no examples can be held out to choose on. With "
+                    "validation it is told how many to return as x_validation and y_validation, with num_test = 0 to "
+                    "return no test set."
+                )
         with as_user_error(spec.data):
             data = load_data(spec, context)
         asked = spec.data_options["validation"]
@@ -138,6 +146,12 @@ def _check_held_out(plan: Plan, root: str | Path | None) -> None:
             raise UserError(f"{spec.data}: gave {came} for validation = {asked}; wanted a split of {asked} examples.")
         if data.test is not None:
             raise UserError(f"{spec.data}: gave a test set for num_test = 0, so that the choice is not blind to it.")
+
+
+def _beside(source: str | Path, study: StudySpec) -> Path:
+    """The file to write where none is named."""
+    folder = Path() if str(source) in bundled() else Path(source).parent
+    return folder / f"{default_folder(_named(study)).name}.toml"
 
 
 def _named(study: StudySpec) -> StudySpec:

@@ -77,6 +77,7 @@ def run(
     from depthscope import api
     from depthscope.cli import progress, tables
 
+    _find_code_beside(study)
     with progress.progress(quiet=as_json) as watcher:
         report = api.run(
             study,
@@ -114,6 +115,7 @@ def plan(
     from depthscope import api
     from depthscope.cli import planview
 
+    _find_code_beside(study)
     planned = api.plan(study, size=size, seeds=parsed_seeds(seeds))
     costs, estimate = api.costs(planned, data=data), None
     if calibrate:
@@ -130,7 +132,9 @@ def tune(
     seeds: Annotated[str | None, typer.Option(help="Selection seeds: how many, or which (101,102).")] = None,
     validation: Annotated[int | None, typer.Option(help="Examples held out of each training set.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs; results/STUDY-tuning by default.")] = None,
-    write: Annotated[Path | None, typer.Option(help="The study file to write; STUDY-tuned.toml by default.")] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="The study file to write; STUDY-tuned.toml beside it by default.")
+    ] = None,
     data: Data = None,
     device: Device = "auto",
     workers: Workers = None,
@@ -145,6 +149,7 @@ def tune(
     from depthscope import api
     from depthscope.cli import progress, tuning
 
+    _find_code_beside(study)
     with progress.progress(quiet=as_json) as watcher:
         result = api.tune(
             study,
@@ -210,6 +215,13 @@ def studies(as_json: Json = False) -> None:
     from depthscope.cli import tables
 
     tables.studies(api.studies(), as_json=as_json)
+
+
+def _find_code_beside(study: str) -> None:
+    """User code by name is also found beside the study file. Last, as in `main`."""
+    folder = str(Path(study).absolute().parent)
+    if study.endswith(".toml") and folder not in sys.path:
+        sys.path.append(folder)
 
 
 def _version(value: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,6 +41,7 @@ def check_runs(
     *,
     among: Iterable[RunSpec] = (),
     claims: Iterable[Claims] = (),
+    fetch: bool = True,
 ) -> None:
     """See that these runs can be done.
 
@@ -54,6 +55,7 @@ def check_runs(
         progress: hears of a download.
         among: all runs of the study; a field that its family does not take must not vary among them.
         claims: of the study; those about a probe must name what it measures.
+        fetch: whether to look at CIFAR-10 too; without it, networks that are fed with it are not tried.
 
     Raises:
         UserError: a name that leads nowhere; options out of range; files that are missing, cut short or altered;
@@ -64,21 +66,23 @@ def check_runs(
         resolve(target_of("family", spec.family, spec.backend))
         for target in user_targets(spec):
             resolve(target)
+    named = {measure for spec in among for measure in spec.measures}
     for spec in runs:
-        _check_signatures(spec)
+        _check_signatures(spec, named)
     _check_taken([*runs, *among])
-    _check_cifar10([spec for spec in runs if spec.data == "cifar10"], root, progress)
+    if fetch:
+        _check_cifar10([spec for spec in runs if spec.data == "cifar10"], root, progress)
     others = {(spec.data, json.dumps(spec.data_options)): spec for spec in runs if spec.data != "cifar10"}
     for spec in others.values():
         with as_user_error(spec.data):
             load_data(spec, Context(data_root=root))
     measured: set[str] = set()
-    for spec in _distinct(runs):
+    for spec in _distinct(spec for spec in runs if fetch or spec.data != "cifar10"):
         measured |= _try(spec, load_data(spec, Context(data_root=root)))
     _check_claims(claims, measured, among)
 
 
-def _check_signatures(spec: RunSpec) -> None:
+def _check_signatures(spec: RunSpec, named: Collection[str]) -> None:
     if is_user_code(spec.family):
         from depthscope.train.network import FAMILY_FIELDS, SHAPES
 
@@ -96,9 +100,14 @@ def _check_signatures(spec: RunSpec) -> None:
         check_signature(target, TORCH_ARGUMENTS if spec.backend == "torch" else NUMPY_ARGUMENTS)
         function = target.partition(":")[2]
         if function in functions:
-            raise UserError(
-                f"measures: {functions[function]} and {target} would both be called {function!r}; rename one of them."
+            earlier = [each for each in (functions[function], target) if named and each not in named]
+            remedy = (
+                f"{earlier[0]} is what this folder's earlier runs were measured by. Rename one of them, or use another "
+                "folder."
+                if earlier
+                else "Rename one of them."
             )
+            raise UserError(f"measures: {functions[function]} and {target} would both be called {function!r}. {remedy}")
         functions[function] = target
 
 

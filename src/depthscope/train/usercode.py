@@ -17,6 +17,7 @@ from depthscope.core.errors import MissingDependencyError, UserError, nearest
 from depthscope.core.hashing import combined_digest
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
+from depthscope.train.sources import source_files
 
 TORCH_MISSING = (
     "PyTorch is not installed, and this study needs it: pip install 'depthscope[torch]'. On Linux that takes a CUDA "
@@ -56,7 +57,7 @@ def _module(target: str, name: str) -> ModuleType:
             raise MissingDependencyError(TORCH_MISSING) from error
         raise UserError(
             f"{target}: no module {error.name!r} can be imported. Is its package installed here, or its folder "
-            "the one that the command is started in?"
+            "the one that the command is started in, or that of the study file?"
         ) from error
     except (Exception, SystemExit) as error:  # whatever runs at import: a typing error, a script that exits
         raise UserError(f"{target}: cannot be imported: {told(error)}") from error
@@ -123,7 +124,8 @@ def check_signature(target: str, offered: Iterable[str], options: Iterable[str] 
         if not takes(target, option):
             guess = nearest(option, names)
             hint = f" Did you mean {guess!r}?" if guess else ""
-            raise UserError(f"{target}: takes no argument {option!r} ({where}).{hint} {known}")
+            at = f" ({where})" if options_field else ""
+            raise UserError(f"{target}: takes no argument {option!r}{at}.{hint} {known}")
     for name, parameter in parameters.items():
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             raise UserError(f"{target}: takes {name!r} by position only; it is called by keyword.")
@@ -139,8 +141,9 @@ _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWOR
 
 
 def _parameters(target: str) -> Mapping[str, inspect.Parameter]:
+    function = resolve(target)
     try:
-        return inspect.signature(resolve(target)).parameters
+        return inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
         raise UserError(
             f"{target}: its signature cannot be read, and it is called by the names in it ({error}). Wrap it in a def."
@@ -156,46 +159,39 @@ def user_targets(spec: RunSpec) -> tuple[str, ...]:
 def code_digests(spec: RunSpec) -> dict[str, str]:
     """Digest, by target, of the source that a run's user code was loaded from, where it has one.
 
-    The source of a function is the file of its module and, in a package, the `.py` files beside it: what it
-    imports from there can change its numbers too. The digest is taken once a process, when the code is loaded.
+    The source of a function is the file of its module and what that imports of its own package: see `sources`.
+    The digest is taken once a process, when the code is loaded.
     """
     found = {target: _digest(target) for target in user_targets(spec)}
     return {target: digest for target, digest in found.items() if digest is not None}
 
 
 def changed_code(digests: Iterable[Mapping[str, str]]) -> list[str]:
-    """A line for each function of the user's that is not, here and now, the one that records were made with.
+    """A line where functions of the user's are not, here and now, those that records were made with.
 
     Args:
         digests: `Digests.code` of each record.
     """
     known = list(digests)
-    lines = []
+    now: dict[str, str | None] = {}
     for target in sorted({target for each in known for target in each}):
-        try:
-            now = _digest(target)
-        except UserError:  # the package is not here: what is done can be shown without it
-            continue
-        number = sum(target in each and each[target] != now for each in known)
-        if number:
-            runs = "1 run here was" if number == 1 else f"{number} runs here were"
-            lines.append(
-                f"{runs} made with another version of {target}. What is done stays as it is; delete those runs, or "
-                "use another folder, to do it anew."
-            )
-    return lines
+        with contextlib.suppress(UserError):  # the package is not here: what is done can be shown without it
+            now[target] = _digest(target)
+    changed = [{target for target in each if target in now and each[target] != now[target]} for each in known]
+    number = sum(map(bool, changed))
+    if not number:
+        return []
+    runs = "1 run here was" if number == 1 else f"{number} runs here were"
+    return [
+        f"{runs} made with another version of {', '.join(sorted(set().union(*changed)))}. What is done stays as it is; "
+        "delete those runs, or use another folder, to do it anew."
+    ]
 
 
 @lru_cache(maxsize=256)
 def _digest(target: str) -> str | None:
     function = inspect.unwrap(resolve(target))
-    files: set[Path] = set()
-    for name in {target.partition(":")[0], str(getattr(function, "__module__", ""))}:
-        module = importlib.import_module(name) if name else None
-        if module is None or not getattr(module, "__file__", None):
-            continue
-        file = Path(str(module.__file__))
-        # A module that stands alone may lie in any folder, together with files that are none of its own.
-        files |= set(file.parent.glob("*.py")) if module.__package__ else {file}
-    contents = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files) if file.is_file()}
+    named, defined = target.partition(":")[0], str(getattr(function, "__module__", ""))
+    files = source_files(named) | (source_files(defined) if defined != named else {})
+    contents = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
     return combined_digest(contents) if contents else None
