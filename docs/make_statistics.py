@@ -14,6 +14,7 @@ from typing import Any
 
 import altair as alt
 import vl_convert
+from scipy.stats import t
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -41,6 +42,7 @@ AGAINST: dict[Against, str] = {
     "alike": "paired difference of two arms like it",
     "steady": "paired difference to an arm that never goes wrong",
 }
+WIDTH_SIZES = (3, 5, 6, 10, 20)
 MEDIAN_SIZES = (6, 10, 20)
 FIGURE_SIZES = (3, 5, 10, 20, 40)
 COLORS = ("#1f63c4", "#d9481c", "#a03d78", "#0d917e")
@@ -50,6 +52,7 @@ def main() -> None:
     """Simulate, write the tables and draw the figure."""
     text = PAGE.read_text(encoding="utf-8")
     for name, table in (
+        ("widths", width_table()),
         ("coverage", coverage_table()),
         ("misses", misses_table()),
         ("medians", median_table()),
@@ -77,6 +80,12 @@ def lines(heads: list[str], rows: list[list[str]]) -> str:
     """A Markdown table whose first column is words."""
     marks = ["---", *["---:"] * (len(heads) - 1)]
     return "\n".join("| " + " | ".join(row) + " |" for row in [heads, marks, *rows])
+
+
+def width_table() -> str:
+    """Half the width of the paired interval at 95%, in units of the standard deviation of the differences."""
+    halves = [f"{t.ppf(0.975, n - 1) / n**0.5:.2f}" for n in WIDTH_SIZES]
+    return lines(["seeds", *map(str, WIDTH_SIZES)], [["half the interval, in s", *halves]])
 
 
 def coverage_row(name: str) -> list[str]:

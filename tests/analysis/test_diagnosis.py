@@ -148,13 +148,15 @@ def test_text_is_made_of_the_numbers() -> None:
     assert found.text["en"] == (
         "Degradation: the deeper network fits its own training data worse (training loss (clean pass after "
         "the last step) +0.250 nats [97.5% CI 0.071 to 0.429, 3 seeds]; training accuracy (clean pass after the last "
-        "step) −25.0 points [97.5% CI −42.9 to −7.1, 3 seeds]). Whether a larger budget would help is not told: "
+        "step) −25.0 points [97.5% CI −42.9 to −7.1, 3 seeds]; 97.5%: loss and accuracy are two chances to find harm, "
+        "corrected by Bonferroni). Whether a larger budget would help is not told: "
         "fewer than 3 seeds have the curves of both depths."
     )
     assert found.text["zh"] == (
         "退化：更深的网络对自己的训练数据拟合得更差（训练损失（最后一步之后的完整评估） "
         "+0.250 nats [97.5% CI 0.071 至 0.429，3 个种子]；"
-        "训练准确率（最后一步之后的完整评估） −25.0 个百分点 [97.5% CI −42.9 至 −7.1，3 个种子]）。"
+        "训练准确率（最后一步之后的完整评估） −25.0 个百分点 [97.5% CI −42.9 至 −7.1，3 个种子]；"
+        "97.5%：损失与准确率是发现危害的两次机会，按 Bonferroni 校正）。"
         "更大的预算是否有帮助无从判断：两种深度都有曲线的种子不足 3 个。"
     )
 

@@ -71,16 +71,44 @@ def test_a_worsening_beyond_the_margin_refutes(found: Any) -> None:
 
 
 def test_lack_of_power_is_no_evidence_of_absence_and_says_so(found: Any) -> None:
-    """No mean difference at all, and a wide interval: undecided; so is what has no interval."""
-    wide = found(
+    """An interval over 0 and the margin, though the mean is no worsening at all."""
+    finding = found(
         no_degradation("train_loss", 0.1), {("plain", 8): [0.2, 0.5, 0.8], ("plain", 2): [0.5] * 3}, "train_loss"
     )
-    single = found(no_degradation("train_loss", 0.1), {("plain", 8): [0.5], ("plain", 2): [0.5]}, "train_loss")
-    for finding in (wide, single):
-        assert finding.estimates[0].value == 0.0
-        assert finding.verdict == "undecided"
-        assert "lack of power is no evidence that there is none" in finding.reason
-        assert "功效不足并不证明没有变差" in finding.reasons["zh"]
+    assert finding.verdict == "undecided"
+    assert "lack of power is no evidence that there is none" in finding.reason
+    assert "功效不足" in finding.reasons["zh"]
+
+
+@pytest.mark.parametrize(("seeds", "verdict"), [(1, "undecided"), (3, "undecided"), (5, "undecided"), (6, "supported")])
+def test_equal_values_that_are_few_say_so_and_blame_no_power(found: Any, seeds: int, verdict: str) -> None:
+    finding = found(
+        no_degradation("train_accuracy", 0.1),
+        {("plain", 8): [1.0] * seeds, ("plain", 2): [1.0] * seeds},
+        "train_accuracy",
+    )
+    assert finding.verdict == verdict
+    assert "power" not in finding.reason
+    many = "values that are all equal have no interval with fewer than 6 seeds; run 6 or more" in finding.reason
+    assert many == (seeds in (3, 5))
+    assert ("one seed has no interval; run 3 or more" in finding.reason) == (seeds == 1)
+    assert ("少于 6 个种子便没有区间" in finding.reasons["zh"]) == many
+
+
+def test_an_improvement_is_called_one(found: Any) -> None:
+    """Of an accuracy (down is worse): it rises by 10, 11 and 12 points."""
+    finding = found(
+        no_degradation("train_accuracy", 0.02),
+        {("plain", 8): [0.6, 0.61, 0.62], ("plain", 2): [0.5] * 3},
+        "train_accuracy",
+    )
+    assert finding.reason.startswith(
+        "worsening (training accuracy of plain, depth 2 minus that of plain, depth 8) = "
+        "−11.0 points [95% CI −13.5 to −8.5, 3 seeds]: that is, better by 11.0 points. "
+    )
+    assert "−11.0 个百分点 [95% CI −13.5 至 −8.5，3 个种子]，即改善了 11.0 个百分点。" in finding.reasons["zh"]
+    (said,) = verdict_sentence([finding.model_copy(update={"confirmatory": True})], "en")
+    assert said.endswith("is supported: better by 11.0 points [95% CI 8.5 to 13.5, 3 seeds].")
 
 
 @pytest.mark.parametrize("metric", ["train_loss", "train_accuracy"])

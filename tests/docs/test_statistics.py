@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from depthscope.analysis.findings import judge
 from depthscope.analysis.table import Results
 from depthscope.record.schema import Outcome, Provenance, RunRecord, Timings
 from depthscope.study.expand import expand
+from depthscope.study.run import RunSpec
 from depthscope.study.study import StudySpec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +74,19 @@ DECLARED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def record(spec: RunSpec, summary: dict[str, float]) -> RunRecord:
+    return RunRecord(
+        run_id=spec.run_id,
+        spec=spec,
+        outcome=Outcome(status="completed", step=10),
+        summary=summary,
+        timings=Timings(wall_s=1.0, cpu_s=1.0, started="2026-01-01T00:00:00+00:00"),
+        provenance=Provenance(
+            depthscope="0", python="3", numpy="2", platform="x", processor="x", device="cpu", threads=1
+        ),
+    )
+
+
 def real_verdicts(kinds: tuple[str, ...], cells: list[Any], n: int) -> list[float]:
     """The verdicts of `judge` on a study whose claim k has the four depths of arm k as its cells."""
 
@@ -100,16 +115,7 @@ def real_verdicts(kinds: tuple[str, ...], cells: list[Any], n: int) -> list[floa
     records = {}
     for cell in plan.cells:
         value = cells[int(cell.arm.removeprefix("arm-"))][cell.axes["depth"] // 2 - 1, cell.seed]
-        records[cell.run_id] = RunRecord(
-            run_id=cell.run_id,
-            spec=plan.runs[cell.run_id],
-            outcome=Outcome(status="completed", step=10),
-            summary={"train_loss": float(value)},
-            timings=Timings(wall_s=1.0, cpu_s=1.0, started="2026-01-01T00:00:00+00:00"),
-            provenance=Provenance(
-                depthscope="0", python="3", numpy="2", platform="x", processor="x", device="cpu", threads=1
-            ),
-        )
+        records[cell.run_id] = record(plan.runs[cell.run_id], {"train_loss": float(value)})
     found = judge(Results(plan=plan, records=records, load_table=lambda run_id, name: None))
     return [{"supported": 1.0, "refuted": -1.0, "undecided": 0.0}[finding.verdict] for finding in found]
 
@@ -186,3 +192,56 @@ def test_the_page_names_every_kind_of_claim_and_of_diagnosis() -> None:
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(((?!https?:|#)[^)#]+)\)", PAGE))))
 def test_every_link_is_there(target: str) -> None:
     assert (ROOT / "docs" / target).exists()
+
+
+def example(name: str) -> str:
+    found = re.search(rf"<!-- example: {name} -->\n(.*?)\n<!-- end -->", PAGE, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_the_worked_example_is_what_judge_says() -> None:
+    """The claim, the numbers and the sentence as they stand on the page, and the arithmetic between them."""
+    claim = tomllib.loads(example("claim").removeprefix("```toml").removesuffix("```"))["claims"][0]
+    table_ = [[cell.strip() for cell in line.strip("|").split("|")] for line in example("numbers").splitlines()[2:]]
+    values = {int(row[0]): [float(cell) for cell in row[1:]] for row in table_}
+    part = {"arms": [{"name": "residual", "set": {"shortcut": "identity"}}], "axes": {"depth": sorted(values)}}
+
+    def judged(margin: float) -> Any:
+        study = StudySpec.model_validate(
+            {
+                "name": "x", "title": {"en": "x"}, "base": BASE, "seeds": 5, "parts": {"main": part},
+                "claims": [{**claim, "margin": margin}],
+            }
+        )  # fmt: skip
+        plan = expand(study)
+        records = {
+            cell.run_id: record(plan.runs[cell.run_id], {"test_accuracy": values[cell.axes["depth"]][cell.seed]})
+            for cell in plan.cells
+        }
+        (found,) = judge(Results(plan=plan, records=records, load_table=lambda run_id, name: None))
+        return found
+
+    found = judged(claim["margin"])
+    assert example("reason") == f"> {found.reason}"
+    differences = 100 * (np.array(values[20]) - np.array(values[56]))
+    (estimate, *_) = found.estimates
+    half = 100 * (estimate.high - estimate.low) / 2
+    told = (differences.mean(), differences.std(ddof=1), half / differences.std(ddof=1), half)
+    assert [f"{each:.2f}" for each in told] == ["-0.12", "0.20", "1.24", "0.25"]
+    for text in ("is −.12 points", "s = .20", "1.24 s", "or .25 points: from −.37 to .13", "−.2, .1, −.3, .1, −.3"):
+        assert text in PAGE
+    assert [round(100 * end, 2) for end in (estimate.low, estimate.high)] == [-0.37, 0.13]
+    assert judged(0.001).verdict == "undecided"
+
+
+def test_the_table_of_widths_is_that_of_the_real_interval() -> None:
+    """Half the paired interval of differences whose standard deviation is 1."""
+    heads, _, row = table("widths")
+    for n, told in zip(heads[1:], row[1:], strict=True):
+        values = np.arange(float(n))
+        values /= values.std(ddof=1)
+        found = intervals.paired_t_interval(dict(enumerate(values)), dict.fromkeys(range(int(n)), 0.0))
+        assert found.low is not None
+        assert found.high is not None
+        assert told == f"{(found.high - found.low) / 2:.2f}"

@@ -130,9 +130,9 @@ def test_a_selection_leads_with_what_won() -> None:
 def test_a_selection_that_is_not_done_chooses_nothing() -> None:
     found = selection(missing=1)
     assert headline(found, (), "en").startswith(
-        "Chosen for each arm by mean validation accuracy, lr of: plain, not chosen yet (1 runs are missing); skip, 0.01"
+        "Chosen for each arm by mean validation accuracy, lr of: plain, not chosen yet (missing runs: 1); skip, 0.01"
     )
-    assert "Not chosen yet: 1 runs are missing." in render(found, (), command="x").decode()
+    assert "Not chosen yet; missing runs: 1." in render(found, (), command="x").decode()
 
 
 def test_an_ordinary_study_with_the_axis_is_no_selection() -> None:

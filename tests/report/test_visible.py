@@ -198,3 +198,25 @@ def test_tiles_are_seeds(spiral: Study) -> None:
     judged_estimate: Estimate = finding.estimates[0]
     assert len(card["waffle"]) == judged_estimate.n == len(judged_estimate.values)
     assert "seeds" in card["short"]
+
+
+def test_a_narrow_axis_has_the_digits_that_tell_its_ticks_apart_and_differences_are_in_points(cifar: Study) -> None:
+    finding = next(each for each in cifar.findings if each.kind == "difference_in_differences")
+    narrow = finding.estimates[0].model_copy(update={"value": 0.01, "low": 0.004, "high": 0.016, "values": ()})
+    narrowed = finding.model_copy(update={"estimates": (narrow,), "margin": 0.02, "num_judged": 1})
+    card = claims.claims(cifar.results, [narrowed], Words("en"))[0]
+    axis = card["draw"]().to_dict()["layer"][0]["encoding"]["x"]["axis"]
+    assert axis["labelExpr"] == "format(100 * datum.value, '.1f')"
+    assert axis["title"].endswith(", in points")
+
+
+def test_a_wider_interval_says_why(cifar: Study) -> None:
+    finding = next(each for each in cifar.findings if each.kind == "difference_in_differences")
+    step = finding.estimates[0].model_copy(update={"level": 0.975})
+    steps = finding.model_copy(
+        update={"kind": "monotone", "verdict": "refuted", "estimates": (step, step), "num_judged": 2}
+    )
+    told = claims.claims(cifar.results, [steps], Words("en"))[0]["aside"]
+    assert told.startswith("97.5% instead of 95%: 2 steps are as many chances to refute the claim")
+    supported = steps.model_copy(update={"verdict": "supported"})
+    assert "chances" not in claims.claims(cifar.results, [supported], Words("en"))[0]["aside"]

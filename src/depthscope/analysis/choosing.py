@@ -82,7 +82,7 @@ def _told(results: Results, each: Candidates, field: str, metric: str, lang: Lan
         label = f"{pick(title, lang) if title else each.part}, {label}"
     if each.choice is None:
         if each.num_missing:
-            waits = ("not chosen yet ({k} runs are missing)", "尚未选定（尚缺 {k} 次运行）")
+            waits = ("not chosen yet (missing runs: {k})", "尚未选定（尚缺 {k} 次运行）")
         else:
             waits = ("none, as no run ended with a figure", "无（没有一次运行得到指标）")
         english, chinese = (text.format(k=each.num_missing) for text in waits)

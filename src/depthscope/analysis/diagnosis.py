@@ -39,7 +39,7 @@ from typing import Any, Literal
 from depthscope.analysis import samples
 from depthscope.analysis.budget import Curves, read_curves, tail_of
 from depthscope.analysis.budget_words import ending
-from depthscope.analysis.diagnosis_words import LEAST_PAIRS, LEFT_OUT, diverged, sentence, told
+from depthscope.analysis.diagnosis_words import LEAST_PAIRS, LEFT_OUT, TWO_CHANCES, diverged, sentence, told
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.intervals import paired_t_interval
 from depthscope.analysis.samples import Sample
@@ -148,6 +148,9 @@ def tell_apart(shallow: Side, deep: Side, *, level: float = 0.95) -> Diagnosis:
     text: dict[str, str] = {}
     for lang in LANGS:
         phrases = [*told(evidence, lang), *diverged(num_diverged, totals, lang)]
+        phrases += (
+            [TWO_CHANCES[lang]] if any(change.level > level and change.low != change.high for change in train) else []
+        )
         phrases += [LEFT_OUT[lang][why].format(k=num_stopped, n=num_runs)] if why else []
         text[lang] = sentence(what, phrases, lang) + (ending(tail, lang) if tail is not None else "")
     return Diagnosis(kind=kind, evidence=evidence, tail=tail.evidence if tail is not None else (), text=text)

@@ -26,6 +26,12 @@ FIGURES: dict[Lang, dict[str, str]] = {
 }
 """Which of two training figures is meant; other metrics have one name."""
 
+TWO_CHANCES: dict[Lang, str] = {
+    "en": "97.5%: loss and accuracy are two chances to find harm, corrected by Bonferroni",
+    "zh": "97.5%：损失与准确率是发现危害的两次机会，按 Bonferroni 校正",
+}
+"""Why the intervals of two training figures are wider."""
+
 LEFT_OUT: dict[Lang, dict[str, str]] = {
     "en": {
         "stopped": "training loss left out: {k} of {n} runs stopped early, which pins it",

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from depthscope.analysis.diagnosis import diagnose
 from depthscope.analysis.finding import FINDINGS_SCHEMA, Estimate, Finding, Pairing
 from depthscope.analysis.headline import headline as headline
-from depthscope.analysis.intervals import has_no_spread
+from depthscope.analysis.intervals import has_no_spread, least_equal
 from depthscope.analysis.judging import judge_claim
-from depthscope.analysis.notes import note
+from depthscope.analysis.notes import BETWEEN, key_of, note
 from depthscope.analysis.pairing import pairings
 from depthscope.analysis.table import Results
 from depthscope.analysis.verdicts import CHANGES, Judgement
-from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, spoken, with_spread
+from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, scale_of, spoken, with_spread
 from depthscope.study.claims import Claim, TheoryClaim, confirmatory_at, judged_at
 
 LEVEL = 0.95
+EQUAL_FEW: dict[Lang, str] = {
+    "en": "values that are all equal have no interval with fewer than {least} seeds; run {least} or more",
+    "zh": "数值全部相同时，少于 {least} 个种子便没有区间；请运行 {least} 个或更多",
+}
+"""What an undecided claim says whose values are all equal and too few."""
+ONE_SEED: dict[Lang, str] = {
+    "en": "one seed has no interval; run 3 or more",
+    "zh": "一个种子没有区间；请运行 3 个或更多",
+}
 NO_POWER: dict[Lang, str] = {
     "en": "a worsening beyond the margin is not ruled out, and lack of power is no evidence that there is none",
     "zh": "不能排除超过界值的变差；功效不足并不证明没有变差",
@@ -121,20 +130,49 @@ def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:
     judged = judgement.estimates[: judgement.num_judged]
     change = claim.kind in CHANGES
     equals, between = (" = ", "; ") if english else ("：", "；")
-    found = between.join(
-        f"{spoken(estimate.name, lang)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
-    )
+    if claim.kind == "no_degradation":
+        found = _worsening(judged[0], lang)
+    else:
+        found = between.join(
+            f"{spoken(estimate.name, lang)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
+        )
     notes = [*judgement.census.notes(lang), *(note(each, lang) for each in judgement.said)]
     if any(estimate.note == note("no_closed_form") for estimate in judgement.estimates):
         notes.append("theory has no closed form for such a run" if english else "理论对此没有闭式解")
-    if claim.kind == "no_degradation" and judgement.verdict == "undecided":
-        notes.append(NO_POWER[lang])
+    if judgement.verdict == "undecided":
+        notes += _why_undecided(claim, judged, lang)
     verdict = VERDICTS[lang][judgement.verdict]
     if english:
         because = f" ({', '.join(notes)})" if notes else ""
         return f"{found}. Asked: {_asked(claim, change, lang)}. So: {verdict}{because}."
     because = f"（{'，'.join(notes)}）" if notes else ""
     return f"{found}。要求：{_asked(claim, change, lang)}。结论：{verdict}{because}。"
+
+
+def _why_undecided(claim: Claim, judged: Sequence[Estimate], lang: Lang) -> Iterator[str]:
+    """The true cause: no interval, as values are equal and few or there is one; else, of no degradation, no power."""
+    reasons = {key_of(phrase): each for each in judged for phrase in (each.note or "").split(BETWEEN)}
+    bare = [key for key in ("equal_few", "one_pair", "one_value") if key in reasons]
+    if "equal_few" in bare:
+        yield EQUAL_FEW[lang].format(least=least_equal(reasons["equal_few"].level))
+    elif bare:
+        yield ONE_SEED[lang]
+    elif claim.kind == "no_degradation" and judged[0].low is not None:
+        yield NO_POWER[lang]
+
+
+def _worsening(judged: Estimate, lang: Lang) -> str:
+    """A worsening with what was taken from what, and in words where it is an improvement."""
+    metric, _, sides = judged.name.partition(": ")
+    shown = with_spread(judged, lang, change=True)
+    gain = ""
+    if judged.value is not None and judged.value < 0:
+        gain = quantity(-judged.value, judged.unit, lang, change=True, scale=scale_of(judged))
+    if lang == "en":
+        first, minus, second = sides.partition(" minus ")
+        name = f"worsening ({spoken(metric, lang)} of {first}{minus}{'that of ' if minus else ''}{second})"
+        return f"{name} = {shown}" + (f": that is, better by {gain}" if gain else "")
+    return f"变差幅度（{spoken(judged.name, lang)}）：{shown}" + (f"，即改善了 {gain}" if gain else "")
 
 
 def _asked(claim: Claim, change: bool, lang: Lang) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 import numpy as np
 
@@ -181,6 +182,15 @@ def order_rank(n: int, level: float = 0.95) -> int | None:
     while 1.0 - 2.0 * float(binom.cdf(rank, n, 0.5)) >= level:
         rank += 1
     return rank or None
+
+
+def least_equal(level: float = 0.95) -> int:
+    """How many values that are all equal have an interval, that of their median, at this level.
+
+    >>> least_equal(), least_equal(0.975)
+    (6, 7)
+    """
+    return next(n for n in count(1) if order_rank(n, level) is not None)
 
 
 def proportion_interval(

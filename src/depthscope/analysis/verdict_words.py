@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from depthscope.analysis.finding import Finding
+from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.notes import ABSENT, phrases_of
 from depthscope.analysis.verdicts import CHANGES
-from depthscope.analysis.wording import VERDICTS, Lang, pick, with_spread
+from depthscope.analysis.wording import VERDICTS, Lang, pick, quantity, scale_of, spread, with_spread
 
 
 def verdict_sentence(findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
@@ -29,6 +29,14 @@ def verdict_sentence(findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
         )
 
 
+def _better(worsening: Estimate, lang: Lang) -> str:
+    """A worsening under 0 as the improvement that it is, with its interval turned round."""
+    assert worsening.value is not None
+    gain = quantity(-worsening.value, worsening.unit, lang, change=True, scale=scale_of(worsening))
+    word = "better by" if lang == "en" else "改善"
+    return f"{word} {gain} {spread(worsening, lang, flip=True)}"
+
+
 def _verdict(finding: Finding, lang: Lang) -> str:
     text = pick(finding.text, lang)
     change = finding.kind in CHANGES
@@ -37,7 +45,8 @@ def _verdict(finding: Finding, lang: Lang) -> str:
         shown = min(
             finding.estimates[: finding.num_judged], key=lambda each: math.inf if each.value is None else each.value
         )
-    behind = with_spread(shown, lang, change=change)
+    better = finding.kind == "no_degradation" and shown.value is not None and shown.value < 0
+    behind = _better(shown, lang) if better else with_spread(shown, lang, change=change)
     verdict = VERDICTS[lang][finding.verdict]
     absent = phrases_of(shown.note, ABSENT, lang)
     if absent:
@@ -46,14 +55,14 @@ def _verdict(finding: Finding, lang: Lang) -> str:
         what = {
             "difference": "difference ",
             "difference_in_differences": "difference in differences ",
-            "no_degradation": "worsening ",
+            "no_degradation": "" if better else "worsening ",
             "monotone": "smallest step ",
         }
         return f"the confirmatory claim “{text}” is {verdict}: {what.get(finding.kind, '')}{behind}"
     what = {
         "difference": "差值 ",
         "difference_in_differences": "双重差分 ",
-        "no_degradation": "变差 ",
+        "no_degradation": "" if better else "变差 ",
         "monotone": "最小的一步 ",
     }
     return f"确认性论断“{text}”{verdict}：{what.get(finding.kind, '')}{behind}"

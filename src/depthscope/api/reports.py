@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,7 +54,7 @@ class Report:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The content of findings.json."""
-        return findings_document(self.results, self.findings, _provenance(self.results))
+        return findings_document(self.results, self.findings, _provenance(self.results, self.folder))
 
 
 def results(folder: str | Path) -> Results:
@@ -97,7 +98,7 @@ def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) 
     pyarrow.csv.write_csv(found.tidy(), sink)
     write_bytes(at / "table.csv", sink.getvalue())
     write_json(at / "findings.json", made.document)
-    page = render(found, made.findings, lang=chosen, command=command(found))
+    page = render(found, made.findings, lang=chosen, command=command(found, at))
     write_bytes(made.page, page)
     if figures:
         for name, spec in draw(found, made.findings, lang=chosen).items():
@@ -106,10 +107,16 @@ def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) 
     return made
 
 
-def command(found: Results) -> str:
-    """The command that repeats a study: by name where it is a bundled one, else from the folder's study.toml."""
+def command(found: Results, folder: Path | None = None) -> str:
+    """The command that repeats a study: by name where it is a bundled one, else from the folder's study.toml.
+
+    Args:
+        found: the study with its records.
+        folder: where it lies. One that was named from the root is this machine's affair: the default takes its place.
+    """
     study = found.study
-    out = f"--out {default_folder(study).as_posix()}"
+    at = (default_folder(study) if folder is None or folder.is_absolute() else folder).as_posix()
+    out = f"--out {shlex.quote(at)}"
     if study.name in bundled():
         size = f" --size {study.size}" if study.size else ""
         original = load(study.name, study.size or None)
@@ -118,10 +125,10 @@ def command(found: Results) -> str:
         if study == with_seeds(original, study.seeds):
             seeds = study.seeds if isinstance(study.seeds, int) else ",".join(map(str, study.seeds)) + ","
             return f"depthscope run {study.name}{size} --seeds {seeds} {out}"
-    return f"depthscope run study.toml {out}"
+    return f"depthscope run {shlex.quote(f'{at}/study.toml')} {out}"
 
 
-def _provenance(found: Results) -> dict[str, Any]:
+def _provenance(found: Results, folder: Path) -> dict[str, Any]:
     """What the records say of where they come from: every value that occurs, by field."""
     seen: dict[str, list[Any]] = {}
     for record in found.records.values():
@@ -129,7 +136,7 @@ def _provenance(found: Results) -> dict[str, Any]:
             values = seen.setdefault(field, [])
             if value is not None and value not in values:
                 values.append(value)
-    return {"command": command(found), "study_digest": found.study.digest, **seen}
+    return {"command": command(found, folder), "study_digest": found.study.digest, **seen}
 
 
 def check_lang(lang: str) -> Lang:

@@ -34,12 +34,8 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
     screen = console()
     title = found.results.study.title
     name = Text({str(key): words for key, words in title.items()}.get(lang) or next(iter(title.values())))
-    if not found.findings:
-        screen.print(name)
-    else:
-        screen.print(_findings(found, lang, name))
-    if found.headline:
-        screen.print(Text(found.headline))
+    screen.print(_findings(found, lang, name) if found.findings else name)
+    screen.print(Text(found.headline or "No claim is declared; the page shows what was measured."))
     failed = [row for row in found.results.rows if row.record is not None and row.record.outcome.status == "failed"]
     for row in failed[:3]:
         assert row.record is not None

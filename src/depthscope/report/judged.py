@@ -79,6 +79,8 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
         title = words("worsening_of", metric=title)
     elif _is_change(claim):
         title = words("difference_of", metric=title)
+    if _is_change(claim) and unit == "accuracy":
+        title = words("in_points", title=title)
     elif isinstance(claim, TheoryClaim):
         title = words("over_theory")
     elif unit == "fraction":
@@ -194,6 +196,8 @@ def _aside(finding: Finding, judged: Sequence[Estimate], words: Words) -> str:
     """The effect size of a claim on one difference, and the coverage that a family of claims leaves it."""
     told = [effect(judged[0], words)] if len(judged) == 1 else []
     text = told[0][:1].upper() + told[0][1:] + words("full_stop") if told and told[0] else ""
+    if finding.kind == "monotone" and judged and finding.num_judged > 1 and finding.verdict != "supported":
+        text += " " * bool(text) + words("bonferroni", count=finding.num_judged, level=percent(judged[0].level))
     if finding.family > 1 and judged:
         text += " " * bool(text) + words("family", count=finding.family, level=percent(judged[0].level))
     return text

@@ -27,10 +27,12 @@ JUDGED: dict[str, tuple[str, str]] = {
     "claims_rule": (
         "How a verdict is reached: an interval that lies wholly on the claimed side makes the claim supported, one "
         "wholly beyond makes it refuted, and one that holds the margin leaves it undecided. A claim about every seed "
-        "is supported when every run satisfies it. A claim of no degradation is supported only where the interval "
-        "rules out a worsening beyond its margin.",
+        "is supported when every run satisfies it and refuted by any that does not. A monotone claim is supported "
+        "when every step's interval agrees and refuted by any step's that lies wholly beyond. A claim of no "
+        "degradation is supported only where the interval rules out a worsening beyond its margin.",
         "判定规则：区间完全落在论断一侧为成立，完全落在另一侧为不成立，跨过界限则尚无定论。"
-        "关于“每个种子”的论断，须每次运行都满足才成立。“无退化”论断仅在区间排除了超过界值的变差时成立。",
+        "关于“每个种子”的论断，须每次运行都满足才成立，有一次不满足即不成立。"
+        "单调论断须每一步的区间都相符才成立，有一步的区间完全落在另一侧即不成立。“无退化”论断仅在区间排除了超过界值的变差时成立。",
     ),
     "claims_exploratory": ("Exploratory claims", "探索性论断"),
     "claims_exploratory_lead": (
@@ -44,6 +46,7 @@ JUDGED: dict[str, tuple[str, str]] = {
     "verdict.undecided": ("undecided", "尚无定论"),
     "difference_of": ("mean difference in {metric}", "{metric}之差的均值"),
     "worsening_of": ("mean worsening of {metric}", "{metric}变差幅度的均值"),
+    "in_points": ("{title}, in points", "{title}（百分点）"),
     "of_seeds.median": ("{metric}, median over seeds", "{metric}，种子中位数"),
     "over_theory": ("measured over expected", "实测与理论之比"),
     "share_of_runs": ("share of seeds that satisfy the claim", "满足论断的种子所占比例"),
@@ -122,8 +125,9 @@ JUDGED: dict[str, tuple[str, str]] = {
     # Repeat and cite
     "repeat_section": ("Repeat it", "重复实验"),
     "repeat_lead": (
-        "The same command continues a partial folder and does nothing where all is done.",
-        "同一命令会继续未完成的文件夹；若已全部完成则不再运行。",
+        "From the directory that the study was run in, this command continues a partial folder. Where all runs are "
+        "done it makes none; it judges the claims and writes this page again.",
+        "在当初运行本研究的目录下，此命令会继续未完成的文件夹；若已全部完成则不再运行，只重新判定论断并重写本页。",
     ),
     "copy": ("Copy", "复制"),
     "copied": ("Copied", "已复制"),

@@ -55,6 +55,10 @@ PAIRING: dict[str, tuple[str, str]] = {
         "One of {count} confirmatory claims, which share one error rate (Holm): its interval covers {level}, not 95%.",
         "本研究共有 {count} 条确认性论断，共用同一错误率（Holm 校正），因此其区间的覆盖率为 {level}，而非 95%。",
     ),
+    "bonferroni": (
+        "{level} instead of 95%: {count} steps are as many chances to refute the claim, corrected by Bonferroni.",
+        "区间覆盖率为 {level} 而非 95%：{count} 步即有 {count} 次机会判为不成立，按 Bonferroni 校正。",
+    ),
     "gloss.effect": ("effect size g_z", "效应量 g_z"),
     "gloss.effect.text": (
         "A mean difference divided by its spread between seeds, corrected for small samples (Hedges): how regular a "
@@ -87,10 +91,7 @@ PAIRING: dict[str, tuple[str, str]] = {
         "每组尝试了 {grid}，比较的是从训练集留出的 {validation} 个样本上、{seeds} 个研究本身不运行的随机种子的"
         "{metric}均值；未打开测试集。丢失运行较多的取值排在较少的之后。本页其余部分显示尝试过的全部取值，无论胜负。",
     ),
-    "choosing_waits": (
-        "Not chosen yet: {missing} runs are missing.",
-        "尚未选定：缺少 {missing} 次运行。",
-    ),
+    "choosing_waits": ("Not chosen yet; missing runs: {missing}.", "尚未选定；尚缺 {missing} 次运行。"),
     "choosing_none": ("Nothing chosen: no run ended with a figure.", "未能选定：没有一次运行得到指标。"),
     "tuned_edge": (
         "The {which} value of the grid: a better one may lie outside it.",

@@ -92,16 +92,7 @@ def with_choices(study: StudySpec, tuned: Tuned) -> StudySpec:
             for arm in part.arms
         )
         parts[name] = part.model_copy(update={"arms": arms})
-    seeds = ", ".join(map(str, tuned.seeds))
-    values = ", ".join(f"{value:g}" for value in tuned.grid)
-    recipe = {
-        "en": f"{tuned.field} was chosen for each arm from {values}, by its mean {tuned.metric} over runs with "
-        f"{tuned.validation} training examples held out and seeds that are not run here ({seeds}); the test set was "
-        "not opened for it.",
-        "zh": f"{tuned.field} 为每组从 {values} 中选出，依据是留出 {tuned.validation} 个训练样本、用此处不运行的种子"
-        f"（{seeds}）所得 {tuned.metric} 的均值；为此未打开测试集。",
-    }
-    update = {"name": f"{study.name}-tuned", "recipe": recipe, "parts": parts, "tuning": None, "tuned": tuned}
+    update = {"name": f"{study.name}-tuned", "parts": parts, "tuning": None, "tuned": tuned}
     return StudySpec.model_validate(study.model_copy(update=update).model_dump())
 
 

@@ -117,7 +117,7 @@ def against_axis(
     y = alt.Y(
         "value:Q",
         scale=alt.Scale(domain=list(domain), nice=False, zero=False),
-        axis=base.value_axis(y_title, percent=percent),
+        axis=base.value_axis(y_title, percent=percent, step=(domain[1] - domain[0]) * 40 / height),
     )
     dot_rows = [
         {

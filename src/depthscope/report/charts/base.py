@@ -175,11 +175,20 @@ def log_axis(title: str | None, *, scale: str = "y", **more: Any) -> alt.Axis:
     )
 
 
-def value_axis(title: str | None, *, percent: bool = False, log: bool = False) -> alt.Axis:
-    """A y axis whose title stands above it, read without turning the head."""
+def value_axis(title: str | None, *, percent: bool = False, log: bool = False, step: float = 0.1) -> alt.Axis:
+    """A y axis whose title stands above it, read without turning the head; of shares, with ticks `step` apart."""
     if log:
         return log_axis(title)
-    return alt.Axis(title=title, format=".0%") if percent else alt.Axis(title=title)
+    return alt.Axis(title=title, format=percents(step)) if percent else alt.Axis(title=title)
+
+
+def percents(step: float) -> str:
+    """The format of shares whose ticks stand about `step` apart, with as many digits as tell them apart.
+
+    >>> percents(0.2), percents(0.005), percents(0.0004)
+    ('.0%', '.1%', '.2%')
+    """
+    return f".{max(0, -math.floor(math.log10(100 * step)))}%"
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:

@@ -38,7 +38,7 @@ def claim_interval(
         words: tooltip titles for `estimate`, `low`, `high`, `margin`, `each_seed`.
         x_title: title of the value axis.
         percent: whether values are shares of one.
-        zero: whether 0 ("no difference") belongs into the picture.
+        zero: whether 0 ("no difference") belongs into the picture: values are differences, of shares in points.
         possible: where a value can lie at all; the axis ends there.
         width: pixels; None fills the container.
 
@@ -51,11 +51,14 @@ def claim_interval(
     tables = base.Tables()
     wanted = wanted_range(finding, rows[0][1].unit)
     low, high = extent(wanted, [estimate for _, estimate in rows], zero=zero, possible=possible)
-    format_ = ".0%" if percent else "~g"
+    ticks = 5
+    format_ = base.percents((high - low) / ticks) if percent else "~g"
+    # A difference of two percentages is no percentage: it is told in points, as the text does.
+    label = f"format(100 * datum.value, '{format_[:-1]}f')" if percent and zero else alt.Undefined
     x = alt.X(
         "x:Q",
         scale=alt.Scale(domain=[low, high], nice=False),
-        axis=alt.Axis(title=x_title, tickCount=5, grid=False, domain=True, format=format_),
+        axis=alt.Axis(title=x_title, tickCount=ticks, grid=False, domain=True, format=format_, labelExpr=label),
     )
     y = alt.Y(
         "row:N",

@@ -69,7 +69,7 @@ def training_curves(
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=list(domain), type="log" if log else "linear", nice=False, clamp=True),
-        axis=base.value_axis(y_title, percent=percent, log=log),
+        axis=base.value_axis(y_title, percent=percent, log=log, step=(domain[1] - domain[0]) * 40 / height),
     )
 
     def rows(seeds: bool) -> Any:
