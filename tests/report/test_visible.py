@@ -201,9 +201,9 @@ def test_tiles_are_seeds(spiral: Study) -> None:
 
 
 def test_a_narrow_axis_has_the_digits_that_tell_its_ticks_apart_and_differences_are_in_points(cifar: Study) -> None:
-    finding = next(each for each in cifar.findings if each.kind == "difference_in_differences")
+    finding = next(each for each in cifar.findings if each.estimates[0].unit == "accuracy" and each.num_judged == 1)
     narrow = finding.estimates[0].model_copy(update={"value": 0.01, "low": 0.004, "high": 0.016, "values": ()})
-    narrowed = finding.model_copy(update={"estimates": (narrow,), "margin": 0.02, "num_judged": 1})
+    narrowed = finding.model_copy(update={"estimates": (narrow,), "margin": 0.02, "kind": "difference"})
     card = claims.claims(cifar.results, [narrowed], Words("en"))[0]
     axis = card["draw"]().to_dict()["layer"][0]["encoding"]["x"]["axis"]
     assert axis["labelExpr"] == "format(100 * datum.value, '.1f')"
