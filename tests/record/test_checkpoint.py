@@ -206,6 +206,19 @@ def edit(path: Path, change: Callable[[Any], object]) -> None:
     path.write_text(json.dumps(value))
 
 
+def pipe(path: Path) -> None:
+    """Nobody fills it: whoever read it as a file would wait for ever."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+def name_another(path: Path) -> None:
+    """A manifest that is whole, and names what is no checkpoint's."""
+    manifest = module._Manifest.model_validate_json(path.read_bytes())
+    manifest = manifest.model_copy(update={"files": {**manifest.files, "../../../secret": "0" * 64}})
+    path.write_text(manifest.model_copy(update={"checksum": manifest.digest()}).model_dump_json())
+
+
 DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "tensors cut",
@@ -246,6 +259,9 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
         lambda at: edit(at / "checkpoint.json", lambda each: each.pop("position")),
         "checkpoint.json is not a checkpoint of this Depthscope (at position)",
     ),
+    ("a pipe", lambda at: pipe(at / "checkpoint.json"), "checkpoint.json cannot be read (not a regular file)"),
+    ("tensors a pipe", lambda at: pipe(at / "checkpoint-4.safetensors"), "checkpoint-4.safetensors cannot be read"),
+    ("a file of the machine", lambda at: name_another(at / "checkpoint.json"), "checkpoint.json names files that are"),
 ]
 
 

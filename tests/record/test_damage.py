@@ -27,6 +27,12 @@ def edit(path: Path, change: Callable[[Any], object]) -> None:
     path.write_text(json.dumps(value))
 
 
+def a_pipe_in_place_of(path: Path) -> None:
+    """Nobody fills it: whoever read it as a file would wait for ever."""
+    path.unlink()
+    os.mkfifo(path)
+
+
 def a_folder_in_place_of(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -41,6 +47,8 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("not UTF-8", lambda at: (at / "run.json").write_bytes(b"\xff\xfe"), "run.json is not a whole record"),
     ("no object", lambda at: (at / "run.json").write_text("[1, 2]"), "run.json is not a whole record"),
     ("endless", lambda at: (at / "run.json").write_text("[" * 99_999), "run.json is not a whole record"),
+    ("a pipe", lambda at: a_pipe_in_place_of(at / "run.json"), "run.json cannot be read (not a regular file)"),
+    ("a table a pipe", lambda at: a_pipe_in_place_of(at / "layers.parquet"), "layers.parquet cannot be read (not a re"),
     ("a folder", lambda at: a_folder_in_place_of(at / "run.json"), "run.json cannot be read"),
     (
         "a better accuracy",

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 from depthscope.core.errors import UserError
 from depthscope.record import holder as holders
 from depthscope.record import lease as leases
-from depthscope.record.folder import run_folder
+from depthscope.record.folder import RunFolderError, run_folder
 from depthscope.record.lease import Lease, Observer, acquire, holder
 
 RUN = "0123456789abcdef"
@@ -215,11 +216,52 @@ def test_a_folder_that_was_deleted_is_told_and_does_not_come_back(tmp_path: Path
 
 def test_of_two_that_saw_the_same_one_makes_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second looked before the first had made its claim, and goes on when the first holds."""
-    seen = leases._highest(run_folder(tmp_path, RUN))
+    look = leases._highest
+    seen = [look(run_folder(tmp_path, RUN))]
     first = take(tmp_path, "first")
-    monkeypatch.setattr(leases, "_highest", lambda at: seen)
+    monkeypatch.setattr(leases, "_highest", lambda at: seen.pop() if seen else look(at))
     assert acquire(tmp_path, RUN, token="second") is None
     assert first.holds()
+
+
+def a_pipe(at: Path) -> None:
+    at.mkdir()
+    os.mkfifo(at / "lease-1.json")
+
+
+NOWHERE = "no such place"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda at: at.symlink_to(NOWHERE),
+        lambda at: (at.mkdir(), (at / "lease-1.json").symlink_to(NOWHERE)),
+        lambda at: (at.mkdir(), (at / "lease-1.json").mkdir()),
+        a_pipe,
+        lambda at: at.write_text("a file"),
+    ],
+    ids=["folder to nowhere", "lease to nowhere", "lease a folder", "lease a pipe", "folder a file"],
+)
+def test_what_cannot_be_had_is_told_and_not_waited_for(
+    spoil: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "_PAUSE_S", 0.0)
+    run_folder(tmp_path, RUN).parent.mkdir()
+    spoil(run_folder(tmp_path, RUN))
+    with pytest.raises(RunFolderError, match=r"cannot be used .*Delete the run's folder") as told:
+        acquire(tmp_path, RUN, token="a")
+    assert str(run_folder(tmp_path, RUN)) in str(told.value)
+    assert acquire(tmp_path, "f" * 16, token="a") is not None
+
+
+def test_numbers_have_no_largest(tmp_path: Path) -> None:
+    first = take(tmp_path, "gone")
+    at = run_folder(tmp_path, RUN)
+    (at / "lease-1.json").rename(at / "lease-999999999.json")
+    assert not first.holds()
+    assert take(tmp_path, "b", dead={"gone"}).holds()
+    assert claims(tmp_path) == ["lease-1000000000.json"]
 
 
 def test_stealers_at_the_same_moment_leave_one_holder(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -219,6 +220,15 @@ def test_every_run_of_a_study_has_a_readable_name_of_its_own(tmp_path: Path) -> 
     axes = "".join(f"-{axis}-{value}" for axis, value in cell.axes.items())
     assert names[cell.run_id] == f"{cell.part}-{cell.arm}{axes}-seed-{cell.seed}-{cell.run_id[:8]}"
     assert all(re.fullmatch(r"[A-Za-z0-9_.=+-]+", name) for name in names.values())
+
+
+def test_a_log_that_is_a_pipe_is_not_waited_for(tmp_path: Path, spec: RunSpec) -> None:
+    at = run_folder(tmp_path, spec.run_id)
+    at.mkdir(parents=True)
+    os.mkfifo(at / "log.txt")
+    sink = open_sinks(tmp_path, spec)
+    sink.saved(1)
+    sink.close()
 
 
 # ---- asking for them --------------------------------------------------------------------------------------

@@ -324,7 +324,7 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise PermissionError(13, "Permission denied")
 
     (tmp_path / "mine.toml").touch()
-    monkeypatch.setattr(Path, "open", refuse)  # the tests may run as root, whom no permission stops
+    monkeypatch.setattr(os, "open", refuse)  # the tests may run as root, whom no permission stops
     with pytest.raises(UserError, match=r"cannot be read \(Permission denied\)\.$"):
         load(tmp_path / "mine.toml")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from depthscope.core.errors import UserError
 
@@ -124,6 +126,38 @@ def write_json(path: Path, value: object) -> None:
     write_bytes(path, (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
 
 
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a regular file.
+
+    Anything else that a path may name (a folder, a pipe that nobody fills) is refused instead of waited for.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        OSError: it is no regular file, or cannot be read.
+    """
+    with regular(path, "rb") as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def regular(path: Path, mode: str) -> Iterator[io.FileIO]:
+    """A regular file, open in binary mode `mode` and without a buffer.
+
+    Raises:
+        OSError: it is no regular file, or cannot be opened.
+    """
+    # Looked at when it is open, so that nobody can put another in its place between the two; and opened without
+    # waiting for the other end of a pipe. Regular files are read and written as ever.
+    with open(path, mode, buffering=0, opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        yield cast(io.FileIO, file)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)  # Windows knows neither the flag nor such pipes
+
+
 def read_text(path: Path, limit: int) -> str:
     """The text of a regular file: UTF-8, with or without a byte order mark.
 
@@ -135,10 +169,7 @@ def read_text(path: Path, limit: int) -> str:
         UnicodeDecodeError: it is not UTF-8.
         UserError: it is longer than `limit` characters.
     """
-    mode = path.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a folder says so itself
-        raise OSError(errno.EINVAL, "not a regular file")
-    with path.open(encoding="utf-8-sig") as file:
+    with regular(path, "rb") as raw, io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8-sig") as file:
         text = file.read(limit + 1)
     if len(text) > limit:
         raise UserError(f"{path}: too long (over {limit:,} characters).")

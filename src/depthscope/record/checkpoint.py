@@ -28,7 +28,7 @@ import safetensors.numpy
 from pydantic import ValidationError
 
 from depthscope.core.errors import UserError
-from depthscope.core.files import write_bytes
+from depthscope.core.files import read_bytes, write_bytes
 from depthscope.core.hashing import digest
 from depthscope.record.events import Started, State
 from depthscope.record.folder import run_folder
@@ -42,7 +42,7 @@ CHECKPOINT_VERSION = 1
 
 _MANIFEST = "checkpoint.json"
 
-_OWN = re.compile(r"checkpoint-\d+\.(safetensors|\w+\.parquet)")
+_OWN = re.compile(r"checkpoint-[0-9]+\.(safetensors|[a-z_]+\.parquet)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ def read_checkpoint(folder: Path, spec: RunSpec) -> Checkpoint | Damage | None:
     run_id = spec.run_id
     at = run_folder(folder, run_id)
     try:
-        text = (at / _MANIFEST).read_bytes()
+        text = read_bytes(at / _MANIFEST)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -150,8 +150,10 @@ def read_checkpoint(folder: Path, spec: RunSpec) -> Checkpoint | Damage | None:
         return Damage(run_id, f"{_MANIFEST} {manifest}")
     contents: dict[str, bytes] = {}
     for name, wanted in manifest.files.items():
+        if not _OWN.fullmatch(name):  # not whatever file of this machine a manifest may name
+            return Damage(run_id, f"{_MANIFEST} names files that are no checkpoint's")
         try:
-            contents[name] = (at / name).read_bytes()
+            contents[name] = read_bytes(at / name)
         except OSError as error:
             return Damage(run_id, f"{name} cannot be read ({error.strerror or error})")
         if hashlib.sha256(contents[name]).hexdigest() != wanted:
@@ -232,7 +234,7 @@ def _parse(text: bytes, spec: RunSpec) -> _Manifest | str:
 def _named(at: Path) -> set[str] | None:
     """The files that the checkpoint which stands needs; None where that is not known."""
     try:
-        return {str(name) for name in json.loads((at / _MANIFEST).read_bytes())["files"]}
+        return {str(name) for name in json.loads(read_bytes(at / _MANIFEST))["files"]}
     except FileNotFoundError:
         return set()
     except (OSError, ValueError, RecursionError, LookupError, TypeError):

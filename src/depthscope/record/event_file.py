@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from depthscope.core.errors import UserError
+from depthscope.core.files import read_bytes
 from depthscope.record.events import Event, Rows
 from depthscope.record.folder import STUDY_FILE, read_study
 from depthscope.record.reader import read_table
@@ -140,7 +141,7 @@ def readable_name(folder: Path, spec: RunSpec) -> str:
     The run_id alone where the folder's study does not name the run.
     """
     try:
-        text = (folder / STUDY_FILE).read_bytes()
+        text = read_bytes(folder / STUDY_FILE)
         found = _names(folder, text).get(spec.run_id)
     except (OSError, UserError):
         found = None

@@ -8,11 +8,12 @@ findings.json, table.csv, report.html, figures/     made from the runs; may be d
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from depthscope.core.errors import FaultsError, UserError
-from depthscope.core.files import read_text, write_bytes
+from depthscope.core.files import mend, read_text, write_bytes
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import DEFAULT_SIZE, MAX_CHARACTERS, dump, parse
 
@@ -22,6 +23,20 @@ STUDY_FILE = "study.toml"
 def run_folder(folder: Path, run_id: str) -> Path:
     """Where a run's files lie."""
     return folder / "runs" / run_id
+
+
+class RunFolderError(UserError):
+    """A run's own folder cannot be read or written; those of other runs can."""
+
+
+def run_fault(folder: Path, run_id: str, error: OSError) -> UserError:
+    """What to raise where a run's files cannot be used: of that run alone where its own folder is to blame."""
+    at = run_folder(folder, run_id)
+    reason = error.strerror or str(error)
+    everywhere = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+    if everywhere or not os.path.lexists(at) or not os.access(at.parent, os.W_OK | os.X_OK):
+        return UserError(f"{at}: cannot be written ({reason}). {mend(error)}")
+    return RunFolderError(f"{at}: cannot be used ({reason}). Delete the run's folder, and the run is done anew.")
 
 
 def read_study(folder: Path) -> StudySpec:

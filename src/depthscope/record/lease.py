@@ -26,14 +26,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from depthscope.core.errors import UserError
-from depthscope.core.files import mend
-from depthscope.record.folder import run_folder
+from depthscope.core.files import read_bytes, regular
+from depthscope.record.folder import run_fault, run_folder
 from depthscope.record.holder import LEASE_S, LENGTH, Holder, encode, parse
 
 BEATS = 5
 """Heartbeats in a claim's time to live."""
 
-_NAME = re.compile(r"lease-(\d{1,9})\.json")
+_NAME = re.compile(r"lease-(0|[1-9][0-9]*)\.json")
+
+_ATTEMPTS, _PAUSE_S = 10, 0.05
+"""Looks at a run that seems free and cannot be had, and the time between the later ones."""
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 """ESTALE: another machine deleted the file on a network drive."""
@@ -61,7 +64,7 @@ class Lease:
         try:
             # The file that was opened is written, whatever its name has come to mean: its content, read first, has
             # shown it to be one's own, and nobody else writes in it.
-            with open(self._path, "r+b", buffering=0) as file:
+            with regular(self._path, "r+b") as file:
                 if parse(file.read(LENGTH)).token != claim.token:
                     return False
                 file.seek(0)
@@ -79,7 +82,7 @@ class Lease:
             OSError: the folder cannot be read.
         """
         try:
-            own = parse(self._path.read_bytes())
+            own = parse(read_bytes(self._path))
             return own.token == self._claim.token and max(_numbers(self._path.parent), default=0) == self._number
         except OSError as error:
             if error.errno in _GONE:
@@ -108,11 +111,13 @@ def acquire(
         dead: stamps that an `Observer` saw expire, and tokens whose holders are known to be gone.
 
     Raises:
-        UserError: the folder is not there or cannot be written.
+        RunFolderError: the run's folder cannot be read or written.
+        UserError: the study's folder is not there or cannot be written.
     """
     at = run_folder(folder, run_id)
     try:
-        for _ in range(10):  # whoever held the run may just be removing its folder
+        for attempt in range(_ATTEMPTS):
+            time.sleep(_PAUSE_S * (attempt > 1))
             try:
                 number, held = _highest(at)
                 if held is not None and not (held.is_dead or held.stamp in dead or (held.token and held.token in dead)):
@@ -120,15 +125,19 @@ def acquire(
                 for each in (at.parent, at):  # not the study's folder: one that was deleted must not come back
                     with contextlib.suppress(FileExistsError):
                         each.mkdir()
-                return _claim(at, number + 1, token, lease_s)
-            except FileNotFoundError:
+                lease = _claim(at, number + 1, token, lease_s)
+                if lease is not None:
+                    return lease
+                # Another was first: the next look shows its claim, or that it has let go already.
+            except FileNotFoundError:  # whoever held the run may just be removing its folder
                 if not folder.is_dir():
                     raise
-        return None
+        # Nobody is seen to hold it, and yet it cannot be had: a link that leads nowhere.
+        raise FileExistsError(errno.EEXIST, "a link that leads nowhere is in its place or in it")
     except OSError as error:
         if not folder.is_dir():
             raise UserError(gone(folder)) from error
-        raise UserError(f"{at}: cannot be written ({error.strerror or error}). {mend(error)}") from error
+        raise run_fault(folder, run_id, error) from error
 
 
 def gone(folder: Path) -> str:
@@ -221,7 +230,7 @@ def _highest(at: Path) -> tuple[int, Holder | None]:
         return 0, None
     number = max(numbers)
     try:
-        return number, parse((at / f"lease-{number}.json").read_bytes())
+        return number, parse(read_bytes(at / f"lease-{number}.json"))
     except OSError as error:
         if error.errno in _GONE:
             return 0, None  # let go in this moment

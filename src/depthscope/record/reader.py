@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from depthscope.core.errors import UserError
+from depthscope.core.files import read_bytes
 from depthscope.record.folder import run_folder
 from depthscope.record.schema import SCHEMA_VERSION, RunRecord
 
@@ -29,7 +30,7 @@ def read_record(folder: Path, run_id: str) -> RunRecord | Damage | None:
     """The record of one run; None where it was not finished, Damage where it was altered or cut."""
     at = run_folder(folder, run_id)
     try:
-        text = (at / "run.json").read_bytes()
+        text = read_bytes(at / "run.json")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -51,7 +52,7 @@ def read_record(folder: Path, run_id: str) -> RunRecord | Damage | None:
         return Damage(run_id, "run.json was altered")
     for name, wanted in record.tables.items():
         try:
-            content = (at / f"{name}.parquet").read_bytes()
+            content = read_bytes(at / f"{name}.parquet")
         except OSError as error:
             return Damage(run_id, f"{name}.parquet cannot be read ({error.strerror or error})")
         if hashlib.sha256(content).hexdigest() != wanted:
@@ -82,7 +83,7 @@ def read_table(folder: Path, run_id: str, table: str) -> pa.Table | None:
     """
     path = run_folder(folder, run_id) / f"{table}.parquet"
     try:
-        return pq.read_table(io.BytesIO(path.read_bytes()))
+        return pq.read_table(io.BytesIO(read_bytes(path)))
     except FileNotFoundError:
         return None
     except (OSError, pa.ArrowInvalid) as error:

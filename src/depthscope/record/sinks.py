@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from depthscope.core.errors import MissingDependencyError, UserError, unknown_name
+from depthscope.core.files import regular
 from depthscope.record.events import Ended, Event, Progress, Started
 from depthscope.record.folder import run_folder
 from depthscope.record.schema import Columns
@@ -172,8 +173,8 @@ class LogFile:
         if not self._path.parents[2].is_dir():
             return  # the study's folder was taken away: it must not come back for the sake of a log
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8", errors="replace") as file:
-            file.write(text)
+        with regular(self._path, "ab") as file:
+            file.write(text.encode(errors="replace"))
 
 
 def _stamp(moment: datetime) -> str:
