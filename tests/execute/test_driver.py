@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from depthscope.core.errors import UserError
 from depthscope.execute.driver import drive
 from depthscope.execute.executor import TaskExecutor
 from depthscope.execute.processes import Processes
@@ -54,6 +55,51 @@ def test_the_same_study_twice_gives_byte_identical_tables(tiny: Plan, tmp_path: 
     first = tables(tiny, tmp_path / "a")
     assert len(first) == 2 * len(tiny.runs)
     assert first == tables(tiny, tmp_path / "b")
+
+
+def spoil(run_id: str, at: Path, how: str) -> None:
+    folder = run_folder(at, run_id)
+    folder.parent.mkdir(exist_ok=True)
+    match how:
+        case "a file":
+            folder.write_text("not a folder")
+        case "a link to nowhere":
+            folder.symlink_to("nowhere")
+        case name:
+            (folder / name).mkdir(parents=True)
+
+
+def test_folders_that_cannot_be_used_are_told_when_the_other_runs_are_done(tiny: Plan, tmp_path: Path) -> None:
+    ways = ("a file", "a link to nowhere", "run.json", "layers.parquet", "lease-1.json")
+    bad = list(tiny.runs)[: len(ways)]
+    for run_id, how in zip(bad, ways, strict=True):
+        spoil(run_id, tmp_path, how)
+    with pytest.raises(UserError) as told:
+        do(tiny, tmp_path)
+    lines = str(told.value).splitlines()
+    assert len(lines) == len(bad)
+    for line, run_id in zip(lines, sorted(bad), strict=True):
+        assert line.startswith(f"{run_folder(tmp_path, run_id)}: cannot be used (")
+        assert line.endswith("Delete the run's folder, and the run is done anew.")
+    assert set(remaining(tiny, tmp_path)[1]) == set(tiny.runs) - set(bad)
+    # The remedy that is told is one.
+    for run_id in bad:
+        at = run_folder(tmp_path, run_id)
+        at.unlink() if at.is_symlink() or at.is_file() else shutil.rmtree(at)
+    do(tiny, tmp_path)
+    assert set(remaining(tiny, tmp_path)[1]) == set(tiny.runs)
+
+
+def test_a_folder_spoilt_while_its_run_trains_costs_that_run_alone(tiny: Plan, tmp_path: Path) -> None:
+    bad = next(iter(tiny.runs))
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Started) and event.run_id == bad:
+            (run_folder(tmp_path, bad) / "run.json").mkdir()
+
+    with pytest.raises(UserError, match=rf"{bad}: cannot be used .*Delete the run's folder"):
+        do(tiny, tmp_path, on_event=on_event)
+    assert set(remaining(tiny, tmp_path)[1]) == set(tiny.runs) - {bad}
 
 
 def test_worker_processes_give_the_tables_of_one_process(tiny: Plan, tmp_path: Path) -> None:
@@ -146,6 +192,28 @@ def test_a_diverged_run_is_a_record_and_the_study_goes_on(tiny_text: str, tmp_pa
     outcomes = [record.outcome for record in records.values()]
     assert {outcome.status for outcome in outcomes} == {"diverged"}
     assert all(1 <= outcome.step <= 30 and outcome.reason and outcome.remedy for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "remedy"), [(-9, "out of memory"), (None, "out of memory"), (3, "os._exit"), (-11, "os._exit")]
+)
+def test_only_a_kill_is_laid_to_memory(exit_code: int | None, remedy: str, tiny: Plan, tmp_path: Path) -> None:
+    class Deadly(TaskExecutor):
+        slots = 1
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(WorkerLostError("its worker process died (somehow)", exit_code))
+            return future
+
+    drive(remaining(tiny, tmp_path)[0], tmp_path, Context(), executor=Deadly())
+    _, records, _ = remaining(tiny, tmp_path)
+    outcomes = [record.outcome for record in records.values()]
+    assert len(outcomes) == len(tiny.runs)
+    assert all(remedy in str(outcome.remedy) for outcome in outcomes)
+    assert {outcome.reason for outcome in outcomes} == {
+        "the worker died 3 times on it (its worker process died (somehow))"
+    }
 
 
 def test_a_failed_run_is_a_record_and_is_tried_again(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import secrets
 import threading
@@ -66,7 +67,8 @@ def drive(
 
     Raises:
         KeyboardInterrupt: passed on after the workers were stopped. What is recorded stays.
-        UserError: a worker met bad input, or the folder cannot be written.
+        UserError: a worker met bad input, or the folder cannot be written; or, when all else is done, folders of
+            single runs could not be used.
     """
     executor = executor or Serial()
     settings = settings or Settings()
@@ -76,6 +78,7 @@ def drive(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         driver.drive(tasks)
+        driver.check_faults()
     except BaseException as error:
         # A task may have minutes to go: stop the workers now. Files are atomic, so nothing is half written.
         executor.stop()
@@ -118,6 +121,7 @@ class _Driver:
     _elsewhere: dict[str, _Portion] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
+    _faults: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
@@ -140,6 +144,15 @@ class _Driver:
             if self._elsewhere and time.monotonic() >= self._next_look:
                 self._look()
                 self._next_look = time.monotonic() + self._poll_s
+
+    def check_faults(self) -> None:
+        """Tell the runs whose own folders could not be used.
+
+        Raises:
+            UserError: there are some.
+        """
+        if self._faults:
+            raise UserError("\n".join(self._faults[run_id] for run_id in sorted(self._faults)))
 
     def let_go(self) -> None:
         """Release the leases of workers that were stopped."""
@@ -209,7 +222,7 @@ class _Driver:
         try:
             done = future.result()
         except BrokenExecutor as error:
-            done = self._again(portion, order, str(error) or "its worker died")
+            done = self._again(portion, order, error)
         except BaseException:
             self._at_work[future] = portion, order  # for `let_go`
             raise
@@ -217,7 +230,9 @@ class _Driver:
             self._settle(each, portion)
 
     def _settle(self, done: Done, portion: _Portion) -> None:
-        if done.outcome is None:
+        if done.fault is not None:
+            self._fault(done.run_id, done.fault)
+        elif done.outcome is None:
             self._elsewhere[done.run_id] = portion
             self._next_look = min(self._next_look, time.monotonic() + self._poll_s)
         elif done.elsewhere:
@@ -225,15 +240,24 @@ class _Driver:
         else:
             self._tell(Ended(run_id=done.run_id, outcome=done.outcome))
 
-    def _again(self, portion: _Portion, order: Order, why: str) -> list[Done]:
+    def _fault(self, run_id: str, words: str) -> None:
+        """A run whose own folder cannot be used: told now, and again when the others are done."""
+        self._faults[run_id] = words
+        self.on_note(f"{words} The other runs go on.")
+
+    def _again(self, portion: _Portion, order: Order, error: BrokenExecutor) -> list[Done]:
         """Hand a portion out again whose worker died; give it up when it has cost too many."""
-        claims = [holder(self.folder, spec.run_id) for spec in portion.task.specs]
+        why = str(error) or "its worker died"
+        claims = []
+        for spec in portion.task.specs:
+            with contextlib.suppress(OSError):  # told when the run is tried again
+                claims.append(holder(self.folder, spec.run_id))
         step = max((claim.step for claim in claims if claim is not None and claim.token == order.token), default=0)
         deaths = 1 if step > portion.step else portion.deaths + 1
         portion = replace(portion, deaths=deaths, step=max(step, portion.step), dead=portion.dead | {order.token})
         if deaths >= MAX_DEATHS:
             reason = f"the worker died {deaths} times on it ({why})"
-            remedy = "it may have run out of memory: try fewer workers (--workers 1) or a smaller batch"
+            remedy = _remedy(getattr(error, "exit_code", None))
             outcome = Outcome(status="failed", step=portion.step, reason=reason, remedy=remedy)
             ended = [Ended(run_id=spec.run_id, outcome=outcome) for spec in portion.task.specs]
             return write_failure(self._order(portion), ended)
@@ -248,14 +272,17 @@ class _Driver:
         freed: dict[int, tuple[_Portion, set[str], set[str]]] = {}
         for run_id, portion in list(self._elsewhere.items()):
             spec = next(spec for spec in portion.task.specs if spec.run_id == run_id)
-            if (run_folder(self.folder, run_id) / "run.json").exists():
+            if os.path.exists(run_folder(self.folder, run_id) / "run.json"):  # False, too, where it cannot be looked at
                 record = read_record(self.folder, run_id)
                 if isinstance(record, RunRecord) and stands(record, spec, self._failed):
                     del self._elsewhere[run_id]
                     self._observer.forget(run_id)
                     self._tell(DoneElsewhere(run_id=run_id, outcome=record.outcome))
                     continue
-            claim, expired = self._observer.look(self.folder, run_id)
+            try:
+                claim, expired = self._observer.look(self.folder, run_id)
+            except OSError:  # no longer to be read: `acquire` tells why
+                claim, expired = None, False
             if claim is None or expired:
                 del self._elsewhere[run_id]
                 _, run_ids, stamps = freed.setdefault(id(portion), (portion, set(), set()))
@@ -270,6 +297,13 @@ class _Driver:
             self._ready.appendleft(replace(portion, task=task, dead=portion.dead | stamps))
         if not self.folder.is_dir():
             raise UserError(gone(self.folder))
+
+
+def _remedy(exit_code: int | None) -> str:
+    """What to do about a worker that died, by its exit code: -N for signal N, None where it is not known."""
+    if exit_code in (None, -9):  # SIGKILL is what a system that runs out of memory sends
+        return "it may have run out of memory: try fewer workers (--workers 1) or a smaller batch"
+    return "look for what ends the process: os._exit in the study's own code, or a crash in a compiled module"
 
 
 def _rough_cost(task: Task) -> float:

@@ -66,8 +66,10 @@ class Done:
         run_id: the run.
         outcome: that of its record; None where another driver holds the run.
         elsewhere: whether another driver recorded it.
+        fault: why the run's own folder cannot be used; there is no record then.
     """
 
     run_id: str
     outcome: Outcome | None = None
     elsewhere: bool = False
+    fault: str | None = None

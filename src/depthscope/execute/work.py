@@ -11,10 +11,11 @@ from depthscope.execute.order import Done, Order
 from depthscope.execute.tell import Note, tell
 from depthscope.record.checkpoint import Checkpoint, read_checkpoint, tidy
 from depthscope.record.events import Ended
+from depthscope.record.folder import RunFolderError, run_fault
 from depthscope.record.lease import acquire
 from depthscope.record.reader import Damage, read_record
 from depthscope.record.schema import RunRecord, Timings
-from depthscope.record.writer import RunWriter
+from depthscope.record.writer import RunWriter, check_run_folder
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
 
@@ -52,7 +53,11 @@ class Work:
         try:
             for spec in order.task.specs:
                 run_id = spec.run_id
-                lease = acquire(order.folder, run_id, token=order.token, lease_s=lease_s, dead=order.dead)
+                try:
+                    lease = acquire(order.folder, run_id, token=order.token, lease_s=lease_s, dead=order.dead)
+                except RunFolderError as error:  # other runs are none the worse
+                    self.done.append(Done(run_id=run_id, fault=str(error)))
+                    continue
                 # Looked at when the run is held: whoever held it before may just have recorded it.
                 record = read_record(order.folder, run_id)
                 if isinstance(record, RunRecord) and stands(record, spec, order.failed):
@@ -63,6 +68,12 @@ class Work:
                     self.done.append(Done(run_id=run_id))
                 else:
                     leases[run_id] = lease
+                    try:
+                        check_run_folder(order.folder, run_id)
+                    except RunFolderError as error:
+                        self.done.append(Done(run_id=run_id, fault=str(error)))
+                        leases.pop(run_id).release()
+                        continue
                     specs.append(spec)
                     self._seen[run_id] = record.checksum if isinstance(record, RunRecord) else None
         except BaseException:
@@ -82,7 +93,19 @@ class Work:
         return found
 
     def record(self, held: HeldLeases, spec: RunSpec, writer: RunWriter, ended: Ended, timings: Timings) -> bool:
-        """Write a run's record and let the run go. False where it is another's."""
+        """Write a run's record and let the run go. False where it is another's, or the run's folder cannot be used."""
+        folder, run_id = self.order.folder, spec.run_id
+        try:
+            return self._record(held, spec, writer, ended, timings)
+        except UserError as error:
+            held.release(run_id)
+            told = run_fault(folder, run_id, error.__cause__) if isinstance(error.__cause__, OSError) else error
+            if not isinstance(told, RunFolderError):
+                raise
+            self.done.append(Done(run_id=run_id, fault=str(told)))
+            return False
+
+    def _record(self, held: HeldLeases, spec: RunSpec, writer: RunWriter, ended: Ended, timings: Timings) -> bool:
         folder, run_id = self.order.folder, spec.run_id
         record: RunRecord | None = None
         if held.holds(run_id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from math import isfinite
@@ -12,12 +13,23 @@ from typing import Any
 from depthscope.core.files import place_new, staged
 from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, write_checkpoint
 from depthscope.record.events import Ended, Event, Rows, Started, State
-from depthscope.record.folder import run_folder
+from depthscope.record.folder import run_fault, run_folder
 from depthscope.record.provenance import resumed_from
 from depthscope.record.schema import TABLES, Digests, Provenance, RunRecord, Timings
 from depthscope.record.tables import encode
 from depthscope.study.metrics import is_metric
 from depthscope.study.run import RunSpec
+
+
+def check_run_folder(folder: Path, run_id: str) -> None:
+    """See that a record can be written, before a run is trained for it.
+
+    Raises:
+        RunFolderError: a folder stands where a file of the record belongs. What is in it, only its owner knows.
+    """
+    for name in ("run.json", *(f"{table}.parquet" for table in TABLES)):
+        if (run_folder(folder, run_id) / name).is_dir():
+            raise run_fault(folder, run_id, OSError(errno.EISDIR, f"{name} is a folder"))
 
 
 class RunWriter:
