@@ -67,6 +67,22 @@ def unknown_name(what: str, name: str, known: Iterable[str], *, all_in: str = ""
     return f"unknown {what} {shown(name)}.{hint} " + (f"Known: {', '.join(names)}." if names else "There are none.")
 
 
+LONG_WORDS = 2_000
+"""Characters that an exception may fill of a message."""
+
+
+def words_of(error: BaseException) -> str:
+    """`str(error)` on one line, whatever exception it is: its text may fail, be no Unicode, or have no end."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:
+        return f"its text cannot be made, since that raises {type(fault).__name__}"
+    text = " ".join(text.encode("utf-8", "backslashreplace").decode("utf-8").split())
+    return text if len(text) <= LONG_WORDS else text[: LONG_WORDS - 3] + "..."
+
+
 def shown(value: object, length: int = 60) -> str:
     """`repr(value)` on one line and cut to `length`, for messages."""
     try:

@@ -15,7 +15,7 @@ from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import PROBE_BATCH
 from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes, probe_model, probe_stack
-from depthscope.train.usercode import ProbeError, as_user_error, check_signature, takes, user_targets
+from depthscope.train.usercode import ProbeError, as_user_error, check_signature, kept_cwd, takes, user_targets
 
 
 class Claims(Protocol):
@@ -34,6 +34,7 @@ def _nothing(done: int, total: int | None) -> None:
     del done, total
 
 
+@kept_cwd()
 def check_runs(
     specs: Iterable[RunSpec],
     root: Path | None = None,

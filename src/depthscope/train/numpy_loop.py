@@ -24,7 +24,7 @@ from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import diverged, divergence_bound, keep_factors, layer_rows, metric_rows
 from depthscope.train.probing import keep_last, own_probes, probe_stack
 from depthscope.train.schedules import learning_rates
-from depthscope.train.state import check_made_of, made_of, named, new_state, part, summary_of
+from depthscope.train.state import Standing, check_made_of, made_of, named, new_state, part, summary_of
 from depthscope.train.usercode import code_digests
 
 Array = NDArray[Any]
@@ -45,12 +45,15 @@ def stack_of(spec: RunSpec, *, num_inputs: int, num_classes: int) -> Stack:
     return Stack(depth=spec.depth, width=spec.width, num_inputs=num_inputs, num_classes=num_classes, **shape)
 
 
-def run(specs: Sequence[RunSpec], context: Context, states: Mapping[str, State]) -> Iterator[Event | SafePoint]:
+def run(
+    specs: Sequence[RunSpec], context: Context, states: Mapping[str, State], standing: Standing
+) -> Iterator[Event | SafePoint]:
     """The events of runs that differ only in their seed, trained side by side.
 
     Either none of them has a state to go on from, or all have, at one step.
     """
-    yield from _Group(specs, context, [states[spec.run_id] for spec in specs if spec.run_id in states]).events()
+    begun = [states[spec.run_id] for spec in specs if spec.run_id in states]
+    yield from _Group(specs, context, begun).events(standing)
 
 
 class _Group:
@@ -108,13 +111,14 @@ class _Group:
             return None
         return np.stack([split.x for split in splits]), np.stack([split.y for split in splits])
 
-    def events(self) -> Iterator[Event | SafePoint]:
+    def events(self, standing: Standing) -> Iterator[Event | SafePoint]:
         if self.memory is None:
             yield from self._begin()
         measured = "layers" in self.spec.measures or self.own_probes
         wanted = profile_steps(self.num_steps, None) if measured else ()
         rates = learning_rates(self.spec, self.num_steps)
         for report in self._fit(rates, wanted):
+            standing.step = report.step
             with np.errstate(all="ignore"):  # what a diverging network overflows is data, and told as such
                 heard = list(self._hear(report, rates, report.step in wanted))
             yield from heard

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from depthscope.core.errors import UserError
-from depthscope.record.events import Ended, Event, Progress, SafePoint, State
+from depthscope.record.events import Ended, Event, SafePoint, State
 from depthscope.record.schema import Outcome
 from depthscope.study.expand import Task
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
-from depthscope.train.state import StaleStateError
+from depthscope.train.state import StaleStateError, Standing
+from depthscope.train.usercode import asked_to_end, kept_cwd, raised_in, told, user_targets
 
 _NONE: Mapping[str, State] = MappingProxyType({})
 
@@ -36,8 +37,9 @@ def run_task(task: Task, context: Context, states: Mapping[str, State] = _NONE) 
     started again from such a state yields what it would have yielded after that point, and ends in the
     same bits (on the same device, with the same versions), alone or beside others.
 
-    An error in the code of a run is an outcome (`failed`), not the end of the study. Bad input (a
-    UserError, such as data that cannot be read) is raised: it concerns the person, not the run.
+    An error in the code of a run is an outcome (`failed`), not the end of the study, whatever it raises: SystemExit
+    too, and a UserError from code of the user's. Bad input (a UserError of ours before the first event, such as
+    data that cannot be read) is raised: it concerns the person, not the run.
 
     Args:
         task: the runs.
@@ -53,29 +55,45 @@ def run_task(task: Task, context: Context, states: Mapping[str, State] = _NONE) 
 
 
 def _guarded(specs: Sequence[RunSpec], context: Context, states: Mapping[str, State]) -> Iterator[Event | SafePoint]:
-    step_of = {spec.run_id: states[spec.run_id].step if spec.run_id in states else 0 for spec in specs}
-    try:
-        for event in _engine(specs, context, states):
-            if isinstance(event, Progress):
-                step_of[event.run_id] = event.step
-            elif isinstance(event, Ended):
-                del step_of[event.run_id]
+    left = [spec.run_id for spec in specs]
+    standing = Standing(step=max((states[run_id].step for run_id in left if run_id in states), default=0))
+    begun = False
+    with kept_cwd(), contextlib.closing(_engine(specs, context, states, standing)) as engine:
+        while True:
+            # What this generator is closed with (GeneratorExit) lands at its `yield`, outside of the `try`.
+            try:
+                event = next(engine, None)
+            except StaleStateError:
+                raise
+            except BaseException as error:
+                if asked_to_end(error) or (isinstance(error, UserError) and not begun and not _is_own(error, specs)):
+                    raise
+                reason = told(error)
+                break
+            if event is None:
+                return
+            begun = True
+            if isinstance(event, Ended):
+                left.remove(event.run_id)
             yield event
-    except (UserError, StaleStateError):
-        raise
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
-        for run_id, step in step_of.items():
-            remedy = "mend what the reason names; the same command does this run again"
-            yield Ended(run_id=run_id, outcome=Outcome(status="failed", step=step, reason=reason, remedy=remedy))
+    remedy = "mend what the reason names; the same command does this run again"
+    outcome = Outcome(status="failed", step=standing.step, reason=reason, remedy=remedy)
+    yield from (Ended(run_id=run_id, outcome=outcome) for run_id in left)
 
 
-def _engine(specs: Sequence[RunSpec], context: Context, states: Mapping[str, State]) -> Iterator[Event | SafePoint]:
+def _is_own(error: UserError, specs: Sequence[RunSpec]) -> bool:
+    """Whether code of the user's raised it."""
+    return raised_in(error, user_targets(specs[0]))
+
+
+def _engine(
+    specs: Sequence[RunSpec], context: Context, states: Mapping[str, State], standing: Standing
+) -> Generator[Event | SafePoint]:
     if specs[0].backend == "numpy":
         from depthscope.train import numpy_loop
 
-        return numpy_loop.run(specs, context, states)
-    from depthscope.train import torch_loop  # torch is loaded here, and only for a run that needs it
+        yield from numpy_loop.run(specs, context, states, standing)
+    else:
+        from depthscope.train import torch_loop  # torch is loaded here, and only for a run that needs it
 
-    return torch_loop.run(specs, context, states)
+        yield from torch_loop.run(specs, context, states, standing)

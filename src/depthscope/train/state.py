@@ -7,6 +7,7 @@ A state's tensors are named by a prefix: `model.` weights and buffers, `optimize
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,17 @@ from depthscope.core.hashing import combined_digest
 from depthscope.record.events import State
 
 Tensors = Mapping[str, NDArray[Any]]
+
+
+@dataclass
+class Standing:
+    """How far an engine's runs are, told at each update: where it raises, its last event may lie steps back.
+
+    Attributes:
+        step: updates done.
+    """
+
+    step: int = 0
 
 
 class StaleStateError(Exception):

@@ -36,18 +36,20 @@ from depthscope.train.memory import EVAL_BATCH
 from depthscope.train.network import additions_of, draws_of_step, make_network, make_optimizer, points_of
 from depthscope.train.probing import keep_last, own_probes, probe_model
 from depthscope.train.schedules import learning_rates
-from depthscope.train.state import check_made_of, made_of, new_state, summary_of
+from depthscope.train.state import Standing, check_made_of, made_of, new_state, summary_of
 from depthscope.train.torch_state import restore, tensors_of
 from depthscope.train.usercode import code_digests
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
-def run(specs: Sequence[RunSpec], context: Context, states: Mapping[str, State]) -> Iterator[Event | SafePoint]:
+def run(
+    specs: Sequence[RunSpec], context: Context, states: Mapping[str, State], standing: Standing
+) -> Iterator[Event | SafePoint]:
     """The events of runs that differ only in their seed, one run after the other; those with a state go on from it."""
     with exact(context.threads):
         for spec in specs:
-            yield from _Run(spec, context, states.get(spec.run_id)).events()
+            yield from _Run(spec, context, states.get(spec.run_id), standing).events()
 
 
 @contextlib.contextmanager
@@ -87,8 +89,8 @@ class _Tally:
 
 
 class _Run:
-    def __init__(self, spec: RunSpec, context: Context, state: State | None) -> None:
-        self.spec, self.id, self.device = spec, spec.run_id, context.device
+    def __init__(self, spec: RunSpec, context: Context, state: State | None, standing: Standing) -> None:
+        self.spec, self.id, self.device, self.standing = spec, spec.run_id, context.device, standing
         self.data = load_data(spec, context)
         dtype = _DTYPES[spec.precision]
         self.feed = Feed(self.data, spec, self.device, dtype)
@@ -182,6 +184,7 @@ class _Run:
             for x_B, y_B in self.feed.epoch(epoch, first=batch):
                 loss, correct = self._update(x_B, y_B, rates[self.step])
                 self.step += 1
+                self.standing.step = self.step
                 tally.losses.append(loss)
                 tally.hits.append(correct)
                 tally.counts.append(len(y_B))

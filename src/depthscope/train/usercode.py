@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib
 import inspect
+import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from depthscope.core.errors import MissingDependencyError, UserError, nearest
+from depthscope.core.errors import MissingDependencyError, UserError, nearest, words_of
 from depthscope.core.hashing import combined_digest
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
@@ -59,7 +60,9 @@ def _module(target: str, name: str) -> ModuleType:
             f"{target}: no module {error.name!r} can be imported. Is its package installed here, or its folder "
             "the one that the command is started in, or that of the study file?"
         ) from error
-    except (Exception, SystemExit) as error:  # whatever runs at import: a typing error, a script that exits
+    except BaseException as error:  # whatever runs at import: a typing error, a script that exits
+        if asked_to_end(error):
+            raise
         raise UserError(f"{target}: cannot be imported: {told(error)}") from error
 
 
@@ -70,18 +73,57 @@ def told(error: BaseException) -> str:
         return f"{type(error).__name__}: {error.msg} ({where})"
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<")]
     where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "no line known"
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words} ({where})"
+    return ": ".join(filter(None, (type(error).__name__, words_of(error)))) + f" ({where})"
+
+
+@contextlib.contextmanager
+def kept_cwd() -> Iterator[None]:
+    """Put the working directory back that code of the user's may leave changed; it belongs to the whole process."""
+    try:
+        before = os.getcwd()
+    except OSError:  # removed under the process: there is nothing to go back to
+        before = None
+    try:
+        yield
+    finally:
+        if before is not None:
+            with contextlib.suppress(OSError):
+                os.chdir(before)
+
+
+def raised_in(error: BaseException, targets: Iterable[str]) -> bool:
+    """Whether an exception came through a module, or package, of these functions."""
+    packages = {_top(target.partition(":")[0]) for target in targets}
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(_top(str(frame.f_globals.get("__name__", ""))) in packages for frame in frames)
+
+
+def asked_to_end(error: BaseException) -> bool:
+    """Whether an exception ends this process by somebody's will, and not by a fault of the code that it runs in.
+
+    KeyboardInterrupt is Ctrl-C, and what our handlers of SIGTERM raise; Ray's own raises SystemExit.
+    """
+    if isinstance(error, SystemExit):
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return bool(frames) and _top(str(frames[-1].f_globals.get("__name__", ""))) == "ray"
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
 
 
 @contextlib.contextmanager
 def as_user_error(target: str) -> Iterator[None]:
     """Turn whatever user code raises into one clear line: for the checks before anything is written."""
     try:
-        yield
+        with kept_cwd():
+            yield
     except UserError:
         raise
-    except Exception as error:
+    except BaseException as error:  # SystemExit too: a check that ends the process would look like success
+        if asked_to_end(error):
+            raise
         raise UserError(f"{target}: raised {told(error)}") from error
 
 
