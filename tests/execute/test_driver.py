@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from depthscope.core.errors import UserError
 from depthscope.execute.driver import drive
-from depthscope.execute.executor import TaskExecutor
+from depthscope.execute.executor import TaskExecutor, WorkerLostError
 from depthscope.execute.processes import Processes
 from depthscope.execute.remaining import remaining
 from depthscope.record.events import Ended, Event, Started

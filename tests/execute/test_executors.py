@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 from depthscope.core.errors import MissingDependencyError, UserError
 from depthscope.execute import contract
-from depthscope.execute.executor import Serial, TaskExecutor
+from depthscope.execute.executor import Serial, TaskExecutor, WorkerLostError
 from depthscope.execute.executors import check_executor, make_executor
 from depthscope.execute.processes import Processes
 from depthscope.execute.tell import told_to
@@ -50,6 +52,22 @@ def test_the_contract_holds_for_a_foreign_executor(check: Callable[[contract.Mak
 
 def test_a_worker_that_dies_breaks_its_own_task_alone() -> None:
     contract.check_death(lambda: Processes(2))
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "words"),
+    [
+        ((os._exit, 3), 3, "exit code 3"),
+        ((os.abort,), -6, "signal 6, SIGABRT"),
+        ((signal.raise_signal, signal.SIGTERM), 143, "exit code 143"),
+    ],
+    ids=["exit", "crash", "asked to end"],
+)
+def test_a_worker_that_dies_is_told_by_how(how: tuple[Any, ...], code: int, words: str) -> None:
+    with Processes(1) as executor, pytest.raises(WorkerLostError) as lost:
+        executor.submit(*how).result()
+    assert lost.value.exit_code == code
+    assert str(lost.value) == f"its worker process died ({words})"
 
 
 def test_bad_choices_are_told_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:

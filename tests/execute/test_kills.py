@@ -212,7 +212,7 @@ def test_a_run_that_kills_its_workers_is_a_failed_record(text_of: TextOf, tmp_pa
     assert [spec.run_id for task in left for spec in task.specs] == [doomed]
     outcome = records[doomed].outcome
     assert (outcome.status, outcome.step) == ("failed", 0)
-    assert outcome.reason == "the worker died 3 times on it (its worker process died (signal 9))"
+    assert outcome.reason == "the worker died 3 times on it (its worker process died (signal 9, SIGKILL))"
     assert "memory" in str(outcome.remedy)
     drive(left, tmp_path, Context())
     assert remaining(plan, tmp_path)[0] == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any, final
 
@@ -19,7 +19,16 @@ from depthscope.study.resources import Resources
 
 
 class WorkerLostError(BrokenExecutor):
-    """The worker that had a task died, or its machine. The task may be submitted again."""
+    """The worker that had a task died, or its machine. The task may be submitted again.
+
+    Args:
+        why: one line.
+        exit_code: of its process, -N where signal N ended it; None where it is not known.
+    """
+
+    def __init__(self, why: str = "", exit_code: int | None = None) -> None:
+        super().__init__(why)
+        self.exit_code = exit_code
 
 
 class TaskExecutor(Executor):
@@ -41,6 +50,14 @@ class TaskExecutor(Executor):
     def connect(self, hear: Hear | None) -> None:
         """Where to bring what tasks `tell`, in any thread: all of a task's words before its future is done."""
         self._hear = hear
+
+    def check(self, wanted: Collection[Resources]) -> None:
+        """Refuse tasks that could never start, before anything is written; by default there are none.
+
+        Raises:
+            UserError: it has not what they need, and never will.
+        """
+        del wanted
 
     def needing(self, resources: Resources) -> Executor:
         """An executor that gives its tasks these resources; by default all tasks are alike."""

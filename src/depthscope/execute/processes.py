@@ -29,6 +29,9 @@ CANNOT_START = (
     "`if __name__ == '__main__':`, since each worker imports the script, or with workers=1."
 )
 
+_TERMINATED = 143
+"""128 + SIGTERM, as shells have it."""
+
 _PATIENCE_S = 3.0
 """Seconds that a worker is given to unwind when it is stopped."""
 
@@ -152,13 +155,21 @@ class _Slot:
     def _lost(self) -> WorkerLostError:
         self.process.join(_PATIENCE_S)
         code = self.process.exitcode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        return WorkerLostError(f"its worker process died ({how})")
+        return WorkerLostError(f"its worker process died ({_how(code)})", code)
 
     def close(self) -> None:
         self._pipe.close()
         _end(self.process)
         self.process.close()
+
+
+def _how(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code}, {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"signal {-code}"
 
 
 def _end(process: BaseProcess) -> None:
@@ -173,13 +184,22 @@ def _serve(pipe: Connection) -> None:
     """A worker process: tasks in, words and results out, until the pipe or the driver ends."""
     _end_with_the_driver()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the driver decides
-    # SystemExit unwinds: temporary files are removed and leases released.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with contextlib.suppress(EOFError, OSError):
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
         pipe.send(("ready", None))
         while True:
             fn, args, kwargs = pickle.loads(pipe.recv_bytes())
             pipe.send_bytes(_answer(pipe, fn, args, kwargs))
+    except (EOFError, OSError):
+        return
+    except KeyboardInterrupt:
+        sys.exit(_TERMINATED)
+
+
+def _terminated(*_: object) -> None:
+    # It unwinds: temporary files are removed and leases released. No SystemExit, which code of the user's may raise
+    # by itself: that is the failure of its run.
+    raise KeyboardInterrupt
 
 
 def _answer(pipe: Connection, fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
