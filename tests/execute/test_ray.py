@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import threading
 import warnings
@@ -20,10 +21,12 @@ from depthscope.execute.driver import drive
 from depthscope.execute.order import Settings
 from depthscope.execute.ray import Ray
 from depthscope.execute.remaining import remaining
+from depthscope.execute.tell import Note
 from depthscope.record.events import Ended, News, Resumed, Retried, Started
 from depthscope.record.folder import write_study
 from depthscope.record.lease import holder
 from depthscope.study.expand import Plan
+from depthscope.study.resources import DEFAULT, Resources
 from depthscope.train.build import Context
 
 # Ray leaves sockets and files of its own to the collector.
@@ -58,6 +61,35 @@ def test_the_tables_of_a_cluster_are_those_of_one_process(
     assert contents(plan, tmp_path) == whole
     for kind in (Started, Ended):
         assert sorted(each.run_id for each in news if isinstance(each, kind)) == sorted(plan.runs)
+
+
+def test_a_handler_of_the_end_outlives_the_start_of_a_cluster() -> None:
+    def handler(*_: Any) -> None: ...
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with Ray(None, 1):
+            assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_what_no_machine_has_is_refused_here_and_told_where_a_machine_may_join(
+    executor: Ray,
+) -> None:
+    with pytest.raises(UserError, match=r"gpus = 99: no machine there has that much \(2 CPUs, 0 GPUs, .* GB\)"):
+        executor.check({Resources(gpus=99)})
+    executor.check({DEFAULT, Resources(cpus=2, memory_gb=0.01)})
+    with Ray() as joined:  # not started by it
+        joined.check({Resources(gpus=99)})
+        words: queue.SimpleQueue[object] = queue.SimpleQueue()
+        joined.connect(words.put)
+        future = joined.needing(Resources(gpus=99)).submit(len, "")
+        word = words.get(timeout=60)
+        joined.shutdown(cancel_futures=True)
+        assert isinstance(word, Note)
+        assert "gpus = 99: no machine there has" in word.text
+        assert future.exception(timeout=60) is not None
 
 
 def once_in_training(

@@ -12,18 +12,20 @@ import logging
 import os
 import pickle
 import queue
+import signal
 import socket
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, Future
 from typing import Any, final
 
 from depthscope.core.errors import MissingDependencyError, UserError, shown
 from depthscope.execute.executor import TaskExecutor, WorkerLostError, portable
-from depthscope.execute.tell import told_to
+from depthscope.execute.room import Node, without_room
+from depthscope.execute.tell import Note, told_to
 from depthscope.study.resources import DEFAULT, Resources
 
 RAY_MISSING = "Ray is not installed, and executor ray needs it: pip install 'depthscope[ray]'."
@@ -31,6 +33,7 @@ RAY_MISSING = "Ray is not installed, and executor ray needs it: pip install 'dep
 _ANSWER_S = 5.0
 _LISTEN_S = 0.05
 _UNWIND_S = 5.0
+_LOOK_S = 60.0
 
 
 def check_ray(address: str | None) -> None:
@@ -71,6 +74,7 @@ class Ray(TaskExecutor):
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self._ray = _connected(address, workers)
         self._own = self._ray is not None
+        self._is_here = self._own and _is_here(address)
         import ray
 
         self._ray = ray
@@ -78,6 +82,8 @@ class Ray(TaskExecutor):
         self._run = ray.remote(max_retries=0, retry_exceptions=False)(_work)
         self._ended: queue.SimpleQueue[tuple[Future[Any], Any]] = queue.SimpleQueue()
         self._open: dict[Future[Any], Any] = {}
+        self._needs: dict[Future[Any], Resources] = {}
+        self._next_look = 0.0
         self._lock = threading.Lock()
         self._closed = False
         self._end = threading.Event()
@@ -88,6 +94,19 @@ class Ray(TaskExecutor):
     def slots(self) -> int:
         """The cluster's cores; it may grow and shrink. How many tasks they bear, Ray decides."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def check(self, wanted: Collection[Resources]) -> None:
+        """Refuse what a cluster that was started here has not; one that was there may grow, and is waited for.
+
+        Raises:
+            UserError: no machine has it.
+        """
+        lines = without_room(wanted, self._nodes()) if self._is_here else []
+        if lines:
+            raise UserError(f"{'; '.join(lines)}. Ask for less, or for more CPUs with --workers.")
+
+    def _nodes(self) -> list[Node]:
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
     def needing(self, resources: Resources) -> Executor:
         """An executor that asks Ray for these resources."""
@@ -112,7 +131,9 @@ class Ray(TaskExecutor):
         outer.set_running_or_notify_cancel()
         with self._lock:
             ref = self._run.options(**needs).remote(self._mailbox, sys.path, _environment(), task)
-            self._open[outer] = ref
+            if resources not in self._needs.values():
+                self._next_look = 0.0
+            self._open[outer], self._needs[outer] = ref, resources
         ref.future().add_done_callback(lambda inner: self._ended.put((outer, inner)))
         return outer
 
@@ -134,9 +155,23 @@ class Ray(TaskExecutor):
             for outer, inner in ended:
                 with self._lock:
                     self._open.pop(outer, None)
+                    self._needs.pop(outer, None)
                 _settle(outer, inner)
+            self._tell_waiting()
             if not ended:
                 time.sleep(_LISTEN_S)
+
+    def _tell_waiting(self) -> None:
+        """Tasks that no machine has room for, now and then: Ray itself would wait for one in silence."""
+        now = time.monotonic()
+        with self._lock:
+            wanted = set(self._needs.values()) if now >= self._next_look else set()
+            if wanted:
+                self._next_look = now + _LOOK_S
+        if wanted and self._hear is not None:
+            with contextlib.suppress(Exception):  # Ray does not answer: its tasks will say so
+                for line in without_room(wanted, self._nodes()):
+                    self._hear(Note(f"{line}; such runs wait until one joins the cluster."))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more tasks; a cluster that was started here ends with the last of them."""
@@ -182,6 +217,11 @@ class _Needing(Executor):
         return self._ray.submit_with(self._resources, fn, args, kwargs)
 
 
+def _is_here(address: str | None) -> bool:
+    """Whether connecting starts a cluster on this machine."""
+    return address == "local" or (address is None and not os.environ.get("RAY_ADDRESS"))
+
+
 def _connected(address: str | None, workers: int | None) -> Any:
     """Connects this process to Ray; None where it was connected already."""
     import ray
@@ -189,12 +229,13 @@ def _connected(address: str | None, workers: int | None) -> Any:
     if ray.is_initialized():
         return None
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
-    if address is None and not os.environ.get("RAY_ADDRESS"):
+    if _is_here(address):
         # On loopback: nothing of it is open to a network.
         options |= {"address": "local", "num_cpus": workers, "_node_ip_address": "127.0.0.1"}
     elif address is not None:
         options = {**options, "address": address}
         del options["include_dashboard"]
+    on_term = signal.getsignal(signal.SIGTERM)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on settings of later versions
@@ -202,6 +243,10 @@ def _connected(address: str | None, workers: int | None) -> Any:
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         line = str(error).strip().partition("\n")[0]
         raise UserError(f"Ray cannot be reached at {address or 'this machine'}: {line}") from error
+    finally:
+        # Ray puts its own in place of it, which ends the process with no word of what is recorded.
+        if callable(on_term) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, on_term)
     return ray
 
 
