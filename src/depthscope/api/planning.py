@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from depthscope.core.errors import MissingDependencyError, UserError, shown
 from depthscope.execute.executors import available_cores
 from depthscope.study.expand import Plan, expand
+from depthscope.study.seeds import repeated
 from depthscope.study.study import StudySpec, with_seeds
 from depthscope.study.toml import bundled, load, read_source, sizes_of
 from depthscope.train.build import Context, choose_device
@@ -53,12 +54,15 @@ def plan(study: str | Path | StudySpec, *, size: str | None = None, seeds: int |
         seeds: a number of seeds, or the seeds themselves, instead of the study's own, in all parts.
 
     Raises:
-        UserError: an unknown name, or faults in the file (all at once).
+        UserError: an unknown name, faults in the file (all at once), or seeds that are none or come twice.
     """
     spec = study if isinstance(study, StudySpec) else load(study, size)
     if seeds is not None:
+        twice = None if isinstance(seeds, int) else repeated(seeds)
+        if twice is not None:
+            raise UserError(f"seeds: {twice} is given more than once; the same seed is the same run. Give each once.")
         try:
-            spec = with_seeds(spec, seeds if isinstance(seeds, int) else sorted(set(seeds)))
+            spec = with_seeds(spec, seeds if isinstance(seeds, int) else sorted(seeds))
         except ValidationError as error:
             raise UserError(
                 f"seeds: wanted a number of 1 to 10,000, or up to 10,000 seeds of 0 or more; got {shown(seeds)}."
@@ -94,7 +98,7 @@ def calibrate(
     chosen = choose_device(device) if needs_torch or device not in ("auto", "cpu") else "cpu"
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise UserError(f"workers: wanted a whole number of 1 or more, got {shown(workers)}.")
-    root = Path(data) if data is not None else None
+    root = Path(data).absolute() if data is not None else None
     first = [task.specs[0] for task in planned.tasks]
     check_runs(first, root, on_download, among=planned.runs.values(), claims=planned.study.claims)
     number = workers or (available_cores() if chosen == "cpu" else 1)
@@ -119,7 +123,7 @@ def costs(planned: Plan, *, data: str | Path | None = None) -> dict[str, Cost] |
         UserError: user code that cannot be found or does not fit.
     """
     found: dict[str, Cost] = {}
-    root = Path(data) if data is not None else None
+    root = Path(data).absolute() if data is not None else None
     first = [task.specs[0] for task in planned.tasks if user_targets(task.specs[0])]
     try:
         check_runs(first, root, among=planned.runs.values(), claims=planned.study.claims, fetch=False)

@@ -151,7 +151,8 @@ def run(
 
     watcher = watcher or Watcher()
     planned = plan(study, size=size, seeds=seeds)
-    folder = Path(out).expanduser() if out is not None else default_folder(planned.study)
+    # Absolute at once: code of the user's may change the working directory.
+    folder = (Path(out).expanduser() if out is not None else default_folder(planned.study)).absolute()
     check_lang(lang)
     bibtex(planned.study.sources)  # an unknown source is told now, and not when all the runs are done
     check_folder(folder, planned.study)
@@ -200,6 +201,7 @@ def run(
         left = [_with_gpu(task) for task in left]
     number = workers or (1 if chosen in ("cuda", "mps") and executor != "ray" else available_cores())
     with make_executor(executor, number, address) as pool:
+        pool.check({task.resources for task in left})
         write_study(folder, planned.study)
         watcher.on_plan(planned, [spec.run_id for task in left for spec in task.specs], pool.slots)
         # One thread a worker: the bits of a run must not depend on the number of cores, and two OpenMP threads on a
@@ -207,7 +209,7 @@ def run(
         context = Context(device=chosen, data_root=root, threads=1)
         drive(
             left,
-            folder.absolute(),
+            folder,
             context,
             executor=pool,
             on_event=watcher.on_event,

@@ -91,12 +91,13 @@ def tune(
     asked = _asked(load(study, size), str(study), grid=grid, seeds=seeds, validation=validation)
     expand(asked, source=str(study))  # its own faults, and those of [tuning]
     chosen_by = selection_study(asked)
-    _check_held_out(_expanded(chosen_by, str(study)), how.get("data"))
     path = Path(write).expanduser() if write is not None else _beside(study, asked)
+    at = path.absolute()  # before code of the user's runs, which may change the working directory
     _check_path(path, _named(asked))
+    _check_held_out(_expanded(chosen_by, str(study)), how.get("data"))
     selection = run(chosen_by, out=out, **how)
     result = with_choices(asked, _tuned(asked, chosen_by, selection.results))
-    write_bytes(path, f"{WRITTEN}\n{dump(result)}".encode())
+    write_bytes(at, f"{WRITTEN}\n{dump(result)}".encode())
     return TuneResult(study=result, path=path, selection=selection)
 
 

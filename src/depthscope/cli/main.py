@@ -267,6 +267,10 @@ def main() -> None:
         as_json = "--json" in sys.argv[1:]
         print(json.dumps({"error": str(error)}) if as_json else f"depthscope: {error}", file=sys.stderr)
         sys.exit(2)
+    except SystemExit as error:
+        # None of ours, and its code would say that all went well: code of the user's, where nobody caught it.
+        print(f"depthscope: the study's own code ended the process (SystemExit: {error.code}).", file=sys.stderr)
+        sys.exit(RUNS_FAILED)
     except (KeyboardInterrupt, typer.Abort):  # which of the two, or the code 130, depends on typer's version
         code = INTERRUPTED
     except BrokenPipeError:
