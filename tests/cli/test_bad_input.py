@@ -207,6 +207,12 @@ def test_an_unknown_device(call: Call, out: Path) -> None:
     refused(call, out, "cifar10", "--size", "smoke", "--device", "gpu", says=("unknown device 'gpu'", "cuda"))
 
 
+def test_a_seed_given_twice(call: Call, out: Path) -> None:
+    refused(call, out, "spiral", "--seeds=3,1,1", says=("seeds: 1 is given more than once",))
+    path = study(out.parent, ("seeds = 1", "seeds = [3, 1, 1]"))
+    refused(call, out, path, says=("seeds: 1 is given more than once",), lines=2)
+
+
 @pytest.mark.parametrize("seeds", ["0", "-1", "three", "1,x", "", "1,-2"])
 def test_bad_seeds(call: Call, out: Path, seeds: str) -> None:
     refused(call, out, "spiral", f"--seeds={seeds}", says=("--seeds",))

@@ -77,7 +77,7 @@ AXES: dict[str, st.SearchStrategy[Any]] = {
 }
 # The first 10,000 numbers from 10,000 on are those of selection seeds.
 NUMBERS = st.integers(0, 9_999) | st.integers(20_000, 2**31 - 1)
-SEEDS = st.integers(1, 4) | st.lists(NUMBERS, min_size=1, max_size=4)
+SEEDS = st.integers(1, 4) | st.lists(NUMBERS, min_size=1, max_size=4, unique=True)
 RESOURCES = st.fixed_dictionaries(
     {},
     optional={
@@ -140,7 +140,7 @@ def studies(draw: st.DrawFn) -> Document:
         study["resources"] = draw(RESOURCES)
     if draw(st.booleans()):
         grid = draw(st.lists(st.floats(1e-6, 1e3) | st.integers(1, 9), min_size=2, max_size=4, unique=True))
-        seeds = draw(st.integers(1, 4) | st.lists(st.integers(10_000, 19_999), min_size=1, max_size=3))
+        seeds = draw(st.integers(1, 4) | st.lists(st.integers(10_000, 19_999), min_size=1, max_size=3, unique=True))
         study["tuning"] = {"grid": grid, "seeds": seeds, "validation": draw(st.integers(1, 9)), "parts": [name]}
     return study
 
