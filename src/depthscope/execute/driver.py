@@ -19,6 +19,7 @@ from depthscope.core.errors import UserError
 from depthscope.core.files import mend
 from depthscope.execute.executor import Serial, TaskExecutor
 from depthscope.execute.order import Done, Order, Settings
+from depthscope.execute.parcel import Parcel, remedy_of, rough_cost
 from depthscope.execute.tell import Note
 from depthscope.execute.work import stands
 from depthscope.execute.worker import do_task, write_failure
@@ -91,23 +92,6 @@ def drive(
         executor.connect(None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Portion:
-    """Runs that are handed out together.
-
-    Attributes:
-        task: the runs.
-        deaths: workers that it has cost, the last ones without getting further.
-        step: the furthest that a run of it was seen to get.
-        dead: leases of it that may be taken over.
-    """
-
-    task: Task
-    deaths: int = 0
-    step: int = 0
-    dead: frozenset[str] = frozenset()
-
-
 @dataclass
 class _Driver:
     folder: Path
@@ -116,9 +100,9 @@ class _Driver:
     on_event: OnNews
     on_note: OnNote
     settings: Settings
-    _ready: deque[_Portion] = field(default_factory=deque)
-    _at_work: dict[Future[list[Done]], tuple[_Portion, Order]] = field(default_factory=dict)
-    _elsewhere: dict[str, _Portion] = field(default_factory=dict)
+    _ready: deque[Parcel] = field(default_factory=deque)
+    _at_work: dict[Future[list[Done]], tuple[Parcel, Order]] = field(default_factory=dict)
+    _elsewhere: dict[str, Parcel] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
     _faults: dict[str, str] = field(default_factory=dict)
@@ -131,8 +115,8 @@ class _Driver:
         self._thread = threading.get_ident()
 
     def drive(self, tasks: Iterable[Task]) -> None:
-        parts = [_Portion(task=portion) for task in tasks for portion in portions(task)]
-        self._ready.extend(sorted(parts, key=lambda each: _rough_cost(each.task), reverse=True))
+        parts = [Parcel(task=portion) for task in tasks for portion in portions(task)]
+        self._ready.extend(sorted(parts, key=lambda each: rough_cost(each.task), reverse=True))
         for run_id in (spec.run_id for each in parts for spec in each.task.specs):
             record = read_record(self.folder, run_id)
             if isinstance(record, RunRecord) and record.outcome.status == "failed":
@@ -176,7 +160,7 @@ class _Driver:
             if future.done():
                 break  # an executor that works in this thread: hear it first
 
-    def _order(self, portion: _Portion) -> Order:
+    def _order(self, portion: Parcel) -> Order:
         failed = {spec.run_id: self._failed[spec.run_id] for spec in portion.task.specs if spec.run_id in self._failed}
         return Order(
             task=portion.task,
@@ -229,7 +213,7 @@ class _Driver:
         for each in done:
             self._settle(each, portion)
 
-    def _settle(self, done: Done, portion: _Portion) -> None:
+    def _settle(self, done: Done, portion: Parcel) -> None:
         if done.fault is not None:
             self._fault(done.run_id, done.fault)
         elif done.outcome is None:
@@ -245,7 +229,7 @@ class _Driver:
         self._faults[run_id] = words
         self.on_note(f"{words} The other runs go on.")
 
-    def _again(self, portion: _Portion, order: Order, error: BrokenExecutor) -> list[Done]:
+    def _again(self, portion: Parcel, order: Order, error: BrokenExecutor) -> list[Done]:
         """Hand a portion out again whose worker died; give it up when it has cost too many."""
         why = str(error) or "its worker died"
         claims = []
@@ -257,7 +241,7 @@ class _Driver:
         portion = replace(portion, deaths=deaths, step=max(step, portion.step), dead=portion.dead | {order.token})
         if deaths >= MAX_DEATHS:
             reason = f"the worker died {deaths} times on it ({why})"
-            remedy = _remedy(getattr(error, "exit_code", None))
+            remedy = remedy_of(getattr(error, "exit_code", None))
             outcome = Outcome(status="failed", step=portion.step, reason=reason, remedy=remedy)
             ended = [Ended(run_id=spec.run_id, outcome=outcome) for spec in portion.task.specs]
             return write_failure(self._order(portion), ended)
@@ -269,7 +253,7 @@ class _Driver:
 
     def _look(self) -> None:
         """Runs that another driver holds: recorded by now, still at work, or free to be taken over."""
-        freed: dict[int, tuple[_Portion, set[str], set[str]]] = {}
+        freed: dict[int, tuple[Parcel, set[str], set[str]]] = {}
         for run_id, portion in list(self._elsewhere.items()):
             spec = next(spec for spec in portion.task.specs if spec.run_id == run_id)
             if os.path.exists(run_folder(self.folder, run_id) / "run.json"):  # False, too, where it cannot be looked at
@@ -297,17 +281,3 @@ class _Driver:
             self._ready.appendleft(replace(portion, task=task, dead=portion.dead | stamps))
         if not self.folder.is_dir():
             raise UserError(gone(self.folder))
-
-
-def _remedy(exit_code: int | None) -> str:
-    """What to do about a worker that died, by its exit code: -N for signal N, None where it is not known."""
-    if exit_code in (None, -9):  # SIGKILL is what a system that runs out of memory sends
-        return "it may have run out of memory: try fewer workers (--workers 1) or a smaller batch"
-    return "look for what ends the process: os._exit in the study's own code, or a crash in a compiled module"
-
-
-def _rough_cost(task: Task) -> float:
-    """For the order only: the longest first, so that no worker is left with a long run at the end."""
-    spec = task.specs[0]
-    length = spec.steps if spec.steps is not None else spec.epochs or 0
-    return float(spec.depth * spec.width * (length + 1) * len(task.specs))

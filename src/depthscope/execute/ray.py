@@ -23,9 +23,10 @@ from concurrent.futures import Executor, Future
 from typing import Any, final
 
 from depthscope.core.errors import MissingDependencyError, UserError, shown
-from depthscope.execute.executor import TaskExecutor, WorkerLostError, portable
+from depthscope.execute.executor import TaskExecutor, WorkerLostError
+from depthscope.execute.ray_worker import environment, mailbox, work
 from depthscope.execute.room import Node, without_room
-from depthscope.execute.tell import Note, told_to
+from depthscope.execute.tell import Note
 from depthscope.study.resources import DEFAULT, Resources
 
 RAY_MISSING = "Ray is not installed, and executor ray needs it: pip install 'depthscope[ray]'."
@@ -78,8 +79,8 @@ class Ray(TaskExecutor):
         import ray
 
         self._ray = ray
-        self._mailbox = _mailbox(ray)
-        self._run = ray.remote(max_retries=0, retry_exceptions=False)(_work)
+        self._mailbox = mailbox(ray)
+        self._run = ray.remote(max_retries=0, retry_exceptions=False)(work)
         self._ended: queue.SimpleQueue[tuple[Future[Any], Any]] = queue.SimpleQueue()
         self._open: dict[Future[Any], Any] = {}
         self._needs: dict[Future[Any], Resources] = {}
@@ -130,7 +131,7 @@ class Ray(TaskExecutor):
         outer: Future[Any] = Future()
         outer.set_running_or_notify_cancel()
         with self._lock:
-            ref = self._run.options(**needs).remote(self._mailbox, sys.path, _environment(), task)
+            ref = self._run.options(**needs).remote(self._mailbox, sys.path, environment(), task)
             if resources not in self._needs.values():
                 self._next_look = 0.0
             self._open[outer], self._needs[outer] = ref, resources
@@ -248,59 +249,6 @@ def _connected(address: str | None, workers: int | None) -> Any:
         if callable(on_term) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, on_term)
     return ray
-
-
-def _environment() -> dict[str, str]:
-    """What workers take over from here: where data lies, and user code."""
-    return {name: value for name, value in os.environ.items() if name.startswith("DEPTHSCOPE_")}
-
-
-def _mailbox(ray: Any) -> Any:
-    """An actor that keeps the words of tasks until they are fetched; on this machine, whose end ends all anyway."""
-    options: dict[str, Any] = {"num_cpus": 0}
-    with contextlib.suppress(Exception):  # a client of a distant cluster is on none of its machines
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        here = ray.get_runtime_context().get_node_id()
-        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node_id=here, soft=True)
-    return ray.remote(_Mailbox).options(**options).remote()
-
-
-class _Mailbox:
-    """One call after the other: so a task's words keep their order, which an asynchronous actor does not promise."""
-
-    def __init__(self) -> None:
-        self._words: list[bytes] = []
-
-    def put(self, word: bytes) -> None:
-        self._words.append(word)
-
-    def take(self) -> list[bytes]:
-        words, self._words = self._words, []
-        return words
-
-
-def _work(mailbox: Any, path: list[str], environment: dict[str, str], task: bytes) -> tuple[str, bytes]:
-    """In a worker: the task's result, or its error as the driver will raise it."""
-    import ray
-
-    sys.path.extend(each for each in path if each not in sys.path)
-    os.environ.update(environment)
-    last: list[Any] = []
-
-    def hear(word: object) -> None:
-        last[:] = [mailbox.put.remote(pickle.dumps(word))]
-
-    try:
-        fn, args, kwargs = pickle.loads(task)
-        with told_to(hear):
-            result = pickle.dumps(fn(*args, **kwargs))
-        kind = "result"
-    except Exception as error:
-        kind, result = "error", pickle.dumps(portable(error))
-    with contextlib.suppress(Exception):  # words are for watching only
-        ray.get(last)  # sent before the end is
-    return kind, result
 
 
 def _settle(outer: Future[Any], inner: Future[tuple[str, bytes]]) -> None:
