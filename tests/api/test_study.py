@@ -129,7 +129,7 @@ def test_the_default_folder_names_the_size_where_it_is_not_the_quick_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     report = depthscope.run("spiral", size="smoke", seeds=1, workers=1)
-    assert report.folder == Path("results/spiral-smoke")
+    assert report.folder == tmp_path / "results/spiral-smoke"
 
 
 def test_status_counts_what_is_there(spiral: Path) -> None:

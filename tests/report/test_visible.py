@@ -81,7 +81,7 @@ def test_every_value_by_seed_is_read(cifar: Study) -> None:
 KEPT = (
     "Depthscope Python NumPy PyTorch BibTeX JavaScript Linux CPU ResNet CIFAR-10 Clopper-Pearson He et al "
     "nats CI UTC epoch dL dh dW lr ln K x F W h t n quick inf cpu ReLU "
-    "L SGD Adam tanh float32 float64 g_z Hedges Holm"
+    "L SGD Adam tanh float32 float64 g_z Hedges Holm Bonferroni"
 )
 
 

@@ -126,7 +126,7 @@ def size_of(num_bytes: int) -> str:
 def duration(seconds: float) -> str:
     """Seconds for people.
 
-    >>> duration(0.04), duration(7.31), duration(125), duration(7300), duration(300_000)
+    >>> duration(0.04), duration(7.31), duration(125), duration(7320), duration(300_000)
     ('0.04 s', '7.3 s', '2 min 05 s', '2 h 02 min', '3 d 11 h')
     """
     if seconds < 1:
