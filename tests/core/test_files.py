@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from depthscope.core.errors import UserError
-from depthscope.core.files import create_bytes, write_bytes, write_json
+from depthscope.core.files import place_new, staged, write_bytes, write_json
 
 
 def failing(code: int) -> Callable[..., NoReturn]:
@@ -22,6 +22,11 @@ def failing(code: int) -> Callable[..., NoReturn]:
         raise OSError(code, os.strerror(code))
 
     return fail
+
+
+def create(path: Path, content: bytes) -> bool:
+    with staged(path, content) as temporary:
+        return place_new(temporary, path)
 
 
 def test_replaces_the_whole_file(tmp_path: Path) -> None:
@@ -147,12 +152,12 @@ def test_exactly_one_creates_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     gate = threading.Barrier(8)
     created: list[int] = []
 
-    def create(number: int) -> None:
+    def attempt(number: int) -> None:
         gate.wait()
-        if create_bytes(path, b"%d" % number * 100_000):
+        if create(path, b"%d" % number * 100_000):
             created.append(number)
 
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=attempt, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -171,8 +176,8 @@ def test_a_link_that_was_made_and_reported_as_there(tmp_path: Path, monkeypatch:
         link(source, target)
 
     monkeypatch.setattr(os, "link", twice)
-    assert create_bytes(tmp_path / "a.bin", b"mine")
-    assert not create_bytes(tmp_path / "a.bin", b"another's")
+    assert create(tmp_path / "a.bin", b"mine")
+    assert not create(tmp_path / "a.bin", b"another's")
     assert (tmp_path / "a.bin").read_bytes() == b"mine"
 
 
@@ -180,5 +185,5 @@ def test_a_link_that_was_made_and_reported_as_there(tmp_path: Path, monkeypatch:
 def test_a_failing_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     monkeypatch.setattr(os, step, failing(errno.ENOSPC))
     with pytest.raises(UserError, match="No space left on device"):
-        create_bytes(tmp_path / "new" / "a.bin", b"content")
+        create(tmp_path / "new" / "a.bin", b"content")
     assert not list(tmp_path.iterdir())

@@ -377,6 +377,7 @@ def test_a_record_is_made_exactly_once(tmp_path: Path, spec: RunSpec) -> None:
     record = first.finish(end_of(spec), PART)
     late.hear(rows_at(spec, 7))
     assert late.finish(end_of(spec), PART) is None
+    assert not list(run_folder(tmp_path, spec.run_id).glob(".*"))
     assert read_record(tmp_path, spec.run_id) == record
     assert late.finish(end_of(spec), PART, replacing=True) is not None
 

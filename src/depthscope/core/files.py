@@ -29,22 +29,12 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
 
 
-def create_bytes(path: Path, content: bytes) -> bool:
-    """Create `path` with `content` in one step; False, and nothing is changed, where something stands there already.
+def place_new(temporary: Path, path: Path) -> bool:
+    """Give a `staged` file its name; False, and nothing is changed, where something stands there already.
 
     Of several that try at once, on one machine or on several that share the folder, exactly one gets True.
     On a file system without hard links (exFAT, some network drives) that still holds, but a reader may see
     the file half written.
-
-    Raises:
-        UserError: as for `write_bytes`.
-    """
-    with staged(path, content) as temporary:
-        return place_new(temporary, path)
-
-
-def place_new(temporary: Path, path: Path) -> bool:
-    """The second half of `create_bytes`: give a staged file its name, if that is free.
 
     Raises:
         OSError: it cannot be done; `staged` makes a UserError of it.
@@ -81,7 +71,7 @@ def _create_without_link(path: Path, content: bytes) -> bool:
 
 @contextlib.contextmanager
 def staged(path: Path, content: bytes) -> Iterator[Path]:
-    """A hidden file beside `path` with `content`, on the disk; gone, as are folders made for it, where the body fails.
+    """A hidden file beside `path` with `content`, on the disk; folders made for it are gone where the body fails.
 
     The body gives it its name (`os.replace`, `place_new`). Several files that must come together are staged first:
     then a full disk is met before any of them is changed.
@@ -99,6 +89,7 @@ def staged(path: Path, content: bytes) -> Iterator[Path]:
             file.flush()
             os.fsync(file.fileno())
         yield temporary
+        temporary.unlink(missing_ok=True)  # the body may have found that its name is taken
     except BaseException as error:  # Ctrl-C, too, leaves nothing behind
         with contextlib.suppress(OSError):
             temporary.unlink()
