@@ -76,7 +76,7 @@ def check_stop(make: Make) -> None:
     executor = make()
     if executor.slots == 1:
         return  # what works in this thread is over when it can be stopped
-    futures = [executor.submit(_last_for_ever) for _ in range(3)]
+    futures = [executor.submit(_last_for_ever) for _ in range(8)]  # most of them still wait
     executor.stop()
     assert not wait(futures, timeout=60).not_done
 

@@ -113,7 +113,9 @@ class Processes(TaskExecutor):
                 process.terminate()
         for process in running:
             _end(process)
-        self.shutdown(cancel_futures=True)
+        # What waits in the queue is not cancelled: `concurrent.futures.wait` never wakes for a future that is
+        # cancelled and that no thread takes up. Taken up, it finds that no process starts any more, and breaks.
+        self.shutdown()
 
 
 class _Slot:
