@@ -1,13 +1,21 @@
-"""What a measurement must not move although it lives outside the model: generators and modes."""
+"""A measurement leaves everything as found: the model, and outside of it generators and modes."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
+from torch.nn.utils import parametrize
+
+from depthscope.core.errors import UserError
+from depthscope.probes.contents import Contents
 
 
 def set_generator(device: torch.device | str, seed: int) -> None:
@@ -43,3 +51,122 @@ def undisturbed(device: torch.device) -> Iterator[None]:
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)  # noqa: NPY002 - see above
+
+
+@contextmanager
+def as_found(model: nn.Module) -> Iterator[None]:
+    """Run forward and backward passes of a model; leave it, and what it shares with the program, bitwise as found.
+
+    Put back, after an exception too:
+
+    - of the model: the values of every parameter, buffer and plain tensor attribute, `requires_grad`, `.grad` (the
+      same tensor with the same values, or None), hooks of modules and of parameters, train/eval flags, attributes of
+      each submodule (the contents of lists, dicts and sets one level deep), generators among them;
+    - of the program: the global generators of torch (the CPU's and those of the devices that hold the model), NumPy
+      and Python, grad mode, autocast, anomaly detection, the default dtype, the choice of deterministic algorithms,
+      global module hooks and the cache of parametrisations.
+
+    Nothing is deep-copied. Buffers are copied; a parameter only before an operation writes it. Inside, parameters have
+    no `.grad` (so that a backward pass in a forward adds to none of the caller's) and casts under autocast are not
+    cached. What no operation of torch shows is not seen: a write through NumPy's view of a parameter, an attribute
+    of an attribute.
+
+    Args:
+        model: as the caller has it. See `unwrapped` for which part of a wrapped one to run.
+
+    Raises:
+        UserError: a parameter has no values yet (a lazy layer), or was written by code that torch does not show
+            (a compiled kernel), so that it could not be put back.
+    """
+    contents = Contents(model)
+    shared = [*_generators(_devices(model)), *_modes(_devices(model)), *_tables()]
+    lost: tuple[str, ...] = ()
+    try:
+        contents.set_aside_gradients()
+        # What the caller's pass has cached belongs to its graph, which a backward pass here would use up.
+        torch.set_autocast_cache_enabled(False)
+        parametrize._cache.clear()
+        with contents.writes:
+            yield
+    finally:
+        lost = contents.put_back()
+        for restore in shared:
+            restore()
+    if lost:
+        raise UserError(
+            f"probe: the model's own forward or backward pass wrote {lost[0]}"
+            f"{f' and {len(lost) - 1} more' if len(lost) > 1 else ''} where torch does not show it (compiled code), so "
+            "that the old values are gone. Load the weights again, and probe the model uncompiled."
+        )
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside `torch.compile`, DataParallel, DistributedDataParallel and FSDP, however deep.
+
+    Its names carry no prefix of theirs. FSDP's `fully_shard` wraps nothing.
+
+    >>> linear = nn.Linear(1, 1)
+    >>> unwrapped(torch.compile(nn.DataParallel(linear))) is linear
+    True
+    """
+    while True:
+        kinds = {f"{each.__module__.partition('.')[0]}.{each.__name__}" for each in type(model).__mro__}
+        inner = next((getattr(model, name, None) for kind, name in _WRAPPERS.items() if kind in kinds), None)
+        if not isinstance(inner, nn.Module):
+            return model
+        model = inner
+
+
+_WRAPPERS = {
+    # By name: importing these classes would load parts of torch that not every build has.
+    "torch.OptimizedModule": "_orig_mod",
+    "torch.DataParallel": "module",
+    "torch.DistributedDataParallel": "module",
+    "torch.FullyShardedDataParallel": "module",
+}
+
+Restore = Callable[[], Any]
+
+
+def _devices(model: nn.Module) -> list[torch.device]:
+    tensors: list[Tensor] = [*model.parameters(), *model.buffers()]
+    return list(dict.fromkeys(each.device for each in tensors if each.device.type not in ("cpu", "meta")))
+
+
+def _generators(devices: list[torch.device]) -> Iterator[Restore]:
+    yield partial(random.setstate, random.getstate())
+    yield partial(np.random.set_state, np.random.get_state())  # noqa: NPY002 - other people's models may draw from it
+    yield partial(torch.set_rng_state, torch.get_rng_state())
+    for device in devices:
+        backend: Any = getattr(torch, device.type)
+        of = () if device.type == "mps" else (device,)  # it has one generator
+        yield partial(backend.set_rng_state, backend.get_rng_state(*of), *of)
+
+
+def _modes(devices: list[torch.device]) -> Iterator[Restore]:
+    yield partial(torch.set_grad_enabled, torch.is_grad_enabled())
+    yield partial(torch.set_anomaly_enabled, torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+    yield partial(torch.set_default_dtype, torch.get_default_dtype())
+    yield partial(
+        torch.use_deterministic_algorithms,
+        torch.are_deterministic_algorithms_enabled(),
+        warn_only=torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    for kind in dict.fromkeys(["cpu", *(device.type for device in devices)]):
+        if torch.amp.is_autocast_available(kind):
+            yield partial(torch.set_autocast_enabled, kind, torch.is_autocast_enabled(kind))
+            yield partial(torch.set_autocast_dtype, kind, torch.get_autocast_dtype(kind))
+    yield partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled())
+
+
+def _tables() -> Iterator[Restore]:
+    tables: list[dict[Any, Any]] = [
+        table for name, table in vars(torch_module).items() if name.startswith("_global_") and isinstance(table, dict)
+    ]
+    for table in [*tables, parametrize._cache]:
+        yield partial(_refill, table, dict(table))
+
+
+def _refill(table: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    table.clear()
+    table.update(entries)
