@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from diagnosis_nets import (
+from diagnosis_blocks import Recipe
+from diagnosis_recipes import (
     Built,
-    Recipe,
     Rng,
     Truth,
     bn_first,
