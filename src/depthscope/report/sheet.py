@@ -1,0 +1,171 @@
+"""What every page is made with: its charts, their colours, the style sheet, the script and the templates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from depthscope.report import palette
+from depthscope.report.charts import FONT, configure, rename_tables
+from depthscope.report.shapes import Block
+
+_ASSETS = resources.files("depthscope.report") / "assets"
+
+
+def fill(template: str, context: Mapping[str, Any], charts: Charts) -> bytes:
+    """A page as UTF-8 HTML that makes no request: a policy in its head forbids it.
+
+    Args:
+        template: name of a file in assets/.
+        context: what the template names, without charts, styles and scripts.
+        charts: those that the page draws.
+    """
+    shared = {
+        "data": Markup(charts.to_json()),
+        "css": Markup(_variables() + _asset("page.css")),
+        "js": Markup(_asset("page.js")),
+        "vega": Markup(_vega()),
+    }
+    return _environment().get_template(template).render({**context, **shared}).encode("utf-8")
+
+
+class Charts:
+    """The charts of a page: specifications without data, and each table once, by column."""
+
+    def __init__(self) -> None:
+        self._charts: dict[str, dict[str, Any]] = {}
+        self._tables: dict[str, dict[str, Any]] = {}
+
+    def add(self, key: str, chart: Any, dark: Mapping[str, str]) -> str:
+        """Take a chart in and return its id."""
+        spec = chart.to_dict(validate=False)  # the tests validate every figure; rows by the thousand take seconds
+        spec.pop("$schema", None)
+        spec["config"] = configure()
+        tables = []
+        names = {}
+        for old, rows in spec.pop("datasets", {}).items():
+            packed = _columns(rows)
+            name = "t" + hashlib.sha256(json.dumps(packed).encode()).hexdigest()[:10]
+            self._tables.setdefault(name, packed)
+            names[old] = name
+            tables.append(name)
+        rename_tables(spec, names)
+        self._charts[key] = {"spec": spec, "tables": tables, "dark": dict(dark)}
+        return key
+
+    def to_json(self) -> str:
+        """For a script element: no `<` is left that could close it."""
+        document = {"charts": self._charts, "tables": self._tables, "dark": dict(palette.DARK)}
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    fields = list(dict.fromkeys(key for row in rows for key in row))
+    columns: list[list[Any]] = []
+    texts: list[list[str] | None] = []
+    for name in fields:
+        column = [row.get(name) for row in rows]
+        if any(isinstance(value, str) for value in column):
+            known = {
+                text: index for index, text in enumerate(dict.fromkeys(each for each in column if each is not None))
+            }
+            columns.append([None if value is None else known[value] for value in column])
+            texts.append(list(known))
+        else:
+            columns.append([int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 1e15 else v for v in column])
+            texts.append(None)
+    return {"fields": fields, "columns": columns, "texts": texts}
+
+
+def placed(block: Block, charts: Charts) -> dict[str, Any]:
+    """A block as the template wants it; its charts are taken in."""
+    panels = []
+    for panel in block.panels:
+        chart = panel.draw()
+        charts.add(panel.key, chart, panel.dark)
+        full = list(panel.dark)[-1] if panel.dark else None
+        panels.append(
+            {
+                "id": panel.key,
+                "title": panel.title,
+                "height": chart.height,
+                "css": css_color(full) if full else None,
+            }
+        )
+    return {
+        "id": block.key,
+        "kind": block.kind,
+        "heading": block.heading,
+        "caption": block.caption,
+        "notes": block.notes,
+        "controls": block.controls,
+        "legend": [
+            {"label": each.label, "shape": each.shape, "css": _pale(css_color(each.color), each.strength)}
+            for each in block.legend
+        ],
+        "panels": panels,
+        "tagged": block.tagged,
+        "columns": 1
+        if block.controls and block.controls.depths
+        else {2: 2, 4: 2}.get(len(panels), min(len(panels), 3)),
+    }
+
+
+def css_color(color: str) -> str:
+    """The colour as a CSS variable, so that the style sheet can swap it for dark paper."""
+    return f"var(--c{color[1:]})" if color in palette.DARK else color
+
+
+def _pale(color: str, strength: float) -> str:
+    return color if strength == 1.0 else f"color-mix(in srgb, {color} {round(100 * strength)}%, var(--paper))"
+
+
+def _variables() -> str:
+    names = {
+        "ink": palette.INK,
+        "muted": palette.MUTED,
+        "rule": palette.RULE,
+        "paper": palette.PAPER,
+        "wash": palette.WASH,
+        "supported": palette.SUPPORTED,
+        "refuted": palette.REFUTED,
+        "undecided": palette.UNDECIDED,
+        "accent": "#1f63c4",
+        **{f"c{color[1:]}": color for color in palette.DARK},
+    }
+    light = ";".join(f"--{name}:{color}" for name, color in names.items())
+    dark = ";".join(f"--{name}:{palette.DARK[color]}" for name, color in names.items())
+    fixed = f"--font:{FONT}"
+    return (
+        f":root{{{light};--line:#cfd4da;{fixed}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark};--line:#3d454f}}}}\n"
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    loader = jinja2.FunctionLoader(_asset)
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and vega-embed as one script, from the package that also draws the SVG files."""
+    import vl_convert
+
+    # Its stub wants a snippet; without one it assigns vegaEmbed to the window.
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
