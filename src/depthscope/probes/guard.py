@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -66,10 +67,12 @@ def as_found(model: nn.Module) -> Iterator[None]:
       and Python, grad mode, autocast, anomaly detection, the default dtype, the choice of deterministic algorithms,
       global module hooks and the cache of parametrisations.
 
-    Nothing is deep-copied. Buffers are copied; a parameter only before an operation writes it. Inside, parameters have
-    no `.grad` (so that a backward pass in a forward adds to none of the caller's) and casts under autocast are not
-    cached. What no operation of torch shows is not seen: a write through NumPy's view of a parameter, an attribute
-    of an attribute.
+    Nothing is deep-copied. Buffers are copied; a parameter only before an operation writes it. What no operation of
+    torch shows is not seen: a write through NumPy's view of a parameter, an attribute of an attribute.
+
+    Inside, parameters have no `.grad` (a backward pass in a forward adds to none of the caller's), casts under
+    autocast are not cached, nothing runs compiled, and a submodule that is wrapped by `torch.compile`, DataParallel
+    or DistributedDataParallel stands unwrapped in its place, so that names carry no prefix.
 
     Args:
         model: as the caller has it. See `unwrapped` for which part of a wrapped one to run.
@@ -86,7 +89,8 @@ def as_found(model: nn.Module) -> Iterator[None]:
         # What the caller's pass has cached belongs to its graph, which a backward pass here would use up.
         torch.set_autocast_cache_enabled(False)
         parametrize._cache.clear()
-        with contents.writes:
+        _unwrap_inside(model)
+        with _uncompiled(), contents.writes:
             yield
     finally:
         lost = contents.put_back()
@@ -101,12 +105,12 @@ def as_found(model: nn.Module) -> Iterator[None]:
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The model inside `torch.compile`, DataParallel, DistributedDataParallel and FSDP, however deep.
+    """The model inside `torch.compile`, DataParallel, DistributedDataParallel and FSDP, one inside another.
 
     Its names carry no prefix of theirs. FSDP's `fully_shard` wraps nothing.
 
     >>> linear = nn.Linear(1, 1)
-    >>> unwrapped(torch.compile(nn.DataParallel(linear))) is linear
+    >>> unwrapped(nn.DataParallel(nn.DataParallel(linear))) is linear
     True
     """
     while True:
@@ -115,6 +119,23 @@ def unwrapped(model: nn.Module) -> nn.Module:
         if not isinstance(inner, nn.Module):
             return model
         model = inner
+
+
+def _unwrap_inside(model: nn.Module) -> None:
+    for module in list(model.modules()):
+        for name, child in module._modules.items():
+            inner = child if child is None or "_fsdp_wrapped_module" in child._modules else unwrapped(child)
+            if inner is not child:
+                module._modules[name] = inner
+        if module.__dict__.get("_compiled_call_impl") is not None:  # of Module.compile
+            module.__dict__["_compiled_call_impl"] = None
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Run functions that are compiled as written, where torch can (2.6) and any may be."""
+    compiler: Any = torch.compiler
+    loaded = "torch._dynamo" in sys.modules  # importing it takes seconds
+    return compiler.set_stance("force_eager") if loaded and hasattr(compiler, "set_stance") else nullcontext()
 
 
 _WRAPPERS = {
