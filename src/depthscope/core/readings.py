@@ -23,19 +23,25 @@ READINGS: Mapping[Place, Mapping[str, str]] = MappingProxyType(
             "mean": "mean of h",
             "std": "standard deviation of h over examples and units (biased)",
             "zeros": "fraction of entries that are exactly 0",
+            "common": "part of the mean square of h that all examples share: mean over units (channels of an image) "
+            "of the squared mean over examples (and positions), over the mean square",
             "nonfinite": "number of entries that are not finite",
             "grad_norm": "|dL/dh|: Frobenius norm over the batch of the gradient of the objective",
             "grad_nonfinite": "number of entries of dL/dh that are not finite",
             "rank": "effective rank: exp of the entropy of the normalised squared singular values of h centred over "
             "examples (Roy and Vetterli 2007)",
             "rank_limit": "the greatest value that the effective rank could have: min(examples - 1, units)",
-            "dead": "fraction of units that are 0 on every example",
+            "dead": "fraction of units (channels of an image) that are 0 on every example (and position)",
+            "dead_expected": "the same by chance alone in a freshly initialised He-ReLU network of this depth and "
+            "number of examples: mean of simulated networks",
+            "dead_expected_std": "standard deviation of it from one network to another",
             "saturated": "fraction of entries of a tanh or sigmoid within .01 of their bounds",
         },
         "block": {
             "grad_multiplier": "m = |dL/dx_{l-1}| / |dL/dx_l|: what the block does to the gradient toward the input",
             "identity_distance": "|J - I| / |I| by Frobenius: 0 for the identity",
-            "jacobian_max": "largest singular value of the block's Jacobian, mean over examples",
+            "jacobian_max": "largest singular value of the block's Jacobian, mean over examples; where the block mixes "
+            "them (batch norm in train mode), of the Jacobian of the whole batch",
             "jacobian_mean_square": "mean squared singular value of the block's Jacobian, mean over examples",
         },
         "addition": {
@@ -48,6 +54,7 @@ READINGS: Mapping[Place, Mapping[str, str]] = MappingProxyType(
             "weight_grad_norm": "|dW|: Frobenius norm of its gradient, before any clipping",
             "weight_grad_ratio": "|dW|/|W|",
             "clipped_grad_norm": "|dW| as the optimiser got it, where clipping changed it",
+            "trust": "cosine between its gradient in the model's dtype and that in float64",
         },
         "model": {
             "loss": "the loss, where there is one",

@@ -8,7 +8,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from depthscope.core.errors import UserError
+from depthscope.core.errors import UserError, words_of
 
 
 class Shadow:
@@ -19,7 +19,7 @@ class Shadow:
         channels_last: keep 4-dimensional weights and inputs in that memory format.
 
     Raises:
-        UserError: the model holds no tensor.
+        UserError: the model holds no tensor, or cannot be copied.
     """
 
     def __init__(self, model: nn.Module, *, channels_last: bool = False) -> None:
@@ -29,18 +29,10 @@ class Shadow:
         self.device = torch.device("cpu") if first.device.type == "mps" else first.device
         self._channels_last = channels_last
         self._followed = model
-        # What deepcopy finds in its memo it does not copy: each hook table becomes an empty one, so that
-        # neither the caller's hooks run in the copy nor the objects that they hold are duplicated.
-        memo: dict[int, object] = {
-            id(table): OrderedDict()
-            for module in model.modules()
-            for name, table in vars(module).items()
-            if name.endswith("_hooks") and isinstance(table, dict)
-        }
         # A tensor made in inference mode could never have a gradient. To the device and to float64 in two
         # steps: MPS cannot make a float64, not even on its way to the CPU.
         with torch.inference_mode(False):
-            self.model = copy.deepcopy(model, memo).to(device=self.device).to(dtype=torch.float64)
+            self.model = bare_copy(model).to(device=self.device).to(dtype=torch.float64)
         if channels_last:
             for parameter in self.model.parameters():
                 if parameter.ndim == 4:
@@ -73,6 +65,30 @@ class Shadow:
         if self._channels_last and moved.ndim == 4:
             moved = moved.contiguous(memory_format=torch.channels_last)
         return moved
+
+
+def bare_copy(model: nn.Module) -> nn.Module:
+    """A deep copy without the hooks of modules, of the same dtype and on the same device.
+
+    Raises:
+        UserError: `copy.deepcopy` cannot copy the model.
+    """
+    # What deepcopy finds in its memo it does not copy: each hook table becomes an empty one, so that
+    # neither the caller's hooks run in the copy nor the objects that they hold are duplicated.
+    memo: dict[int, object] = {
+        id(table): OrderedDict()
+        for module in model.modules()
+        for name, table in vars(module).items()
+        if name.endswith("_hooks") and isinstance(table, dict)
+    }
+    try:
+        return copy.deepcopy(model, memo)
+    except Exception as error:  # whatever the model's own attributes raise
+        raise UserError(
+            f"probe: this measurement needs a copy of the model, and copy.deepcopy cannot copy {type(model).__name__}: "
+            f"{type(error).__name__}: {words_of(error)}. Take out what cannot be copied (a lock, an open file, a "
+            "tensor with a history), or give the class a __deepcopy__."
+        ) from error
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:
