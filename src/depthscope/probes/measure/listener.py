@@ -65,6 +65,18 @@ class Recorder:
         with torch.no_grad():
             self._additions[index] += reduce.comparisons(branch.detach(), skip.detach(), self.num_examples)
 
+    def absorb(self, other: Recorder) -> None:
+        """Take in what another one read, as if its passes had been this one's."""
+        for mine, its in (
+            (self._values, other._values),
+            (self._gradients, other._gradients),
+            (self._additions, other._additions),
+        ):
+            for index, rows in its.items():
+                mine[index] += rows
+        for key, values in other._further.items():
+            self._further[key] += values
+
     def readings(self, structure: Structure, *, step: int, scale: float = 1.0) -> tuple[Reading, ...]:
         """All that was read, by one transfer from the device.
 

@@ -1,0 +1,160 @@
+"""One finished step brought to the host: readings, conditions, statuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from depthscope.core.readings import Conditions, Objective, Place, Reading
+from depthscope.core.structure import Status, Structure
+from depthscope.probes.measure.listener import Recorder
+from depthscope.probes.norms import to_host, total
+from depthscope.probes.watching.attempt import Attempt
+from depthscope.probes.watching.parameters import Parameters
+from depthscope.probes.watching.scaling import Unscaled, unscaled
+from depthscope.probes.watching.skipped import why_skipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What was measured at one step.
+
+    Attributes:
+        step: attempts at an update before it, skipped ones too.
+        readings: boundaries, blocks, additions and the model's multiplier on scheduled steps; parameters always.
+        conditions: under which they were taken.
+        statuses: of the parameters, aliases too.
+    """
+
+    step: int
+    readings: tuple[Reading, ...]
+    conditions: Conditions
+    statuses: Mapping[str, Status] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Numbers:
+    """An attempt's numbers on the host."""
+
+    gradients: Mapping[str, float]
+    weights: Mapping[str, float]
+    clipped: Mapping[str, float]
+    scale: float | None
+    clipped_scale: float | None
+    found_inf: bool
+    losses: Sequence[float]
+
+
+def make_record(attempt: Attempt, parameters: Parameters, structure: Structure, *, silent: str, training: bool) -> Record:
+    """Bring an attempt to the host.
+
+    Args:
+        attempt: finished.
+        parameters: of the model.
+        structure: what was recognised in it.
+        silent: why places give no readings.
+        training: whether the model is in train mode.
+    """
+    numbers = _on_host(attempt)
+    seen = unscaled(
+        numbers.gradients,
+        numbers.clipped,
+        scale=numbers.scale,
+        after_scale=numbers.clipped_scale,
+        dtype=parameters.dtype,
+    )
+    passes = [each for each in attempt.passes if each.reached]
+    recorder = _together([each.recorder for each in passes])
+    readings = [] if recorder is None else [*recorder.readings(structure, step=attempt.step, scale=seen.scale)]
+    silences = (silent, _without_gradient(readings, structure), seen.note)
+    readings += _of_parameters(attempt.step, seen, numbers.weights)
+    objective: Objective = "loss"
+    if passes and len(numbers.losses) == len(passes):
+        objective = "model loss"
+        readings.append(_reading(attempt.step, "model", "", "loss", math.fsum(numbers.losses) / len(passes)))
+    unused = {each.name for each in structure.parameters if not each.used}
+    did_skip = attempt.skipped or numbers.found_inf
+    return Record(
+        step=attempt.step,
+        readings=tuple(readings),
+        conditions=Conditions(
+            objective=objective,
+            batch=sum(each.num_examples for each in passes),
+            training=training,
+            dtype=parameters.dtype,
+            device=parameters.device.type,
+            loss_scale=seen.scale,
+            clipped=bool(seen.after),
+            skipped=why_skipped(readings, structure) if did_skip else "",
+            silent="; ".join(each for each in silences if each),
+        ),
+        statuses=parameters.statuses(seen.before, unused),
+    )
+
+
+def _on_host(attempt: Attempt) -> _Numbers:
+    named = [attempt.gradients, *attempt.clipped]
+    losses = [each.loss for each in attempt.passes if each.reached and each.loss is not None]
+    singles = [attempt.scale, attempt.clipped_scale, attempt.found_inf]
+    wanted = [*(None if each is None else each.values for each in named), attempt.weights, *singles, *losses]
+    numbers = iter(to_host([each for each in wanted if each is not None]))
+    found = [[] if each is None else next(numbers) for each in wanted]
+    by_name = [
+        {} if each is None else dict(zip((attempt.names[index] for index in each.indices), values, strict=True))
+        for each, values in zip(named, found, strict=False)
+    ]
+    weights, scale, clipped_scale, found_inf, *of_losses = found[len(named) :]
+    return _Numbers(
+        gradients=by_name[0],
+        weights=dict(zip(attempt.names, weights, strict=False)),
+        clipped={name: norm for each in by_name[1:] for name, norm in each.items()},
+        scale=scale[0] if scale else None,
+        clipped_scale=clipped_scale[0] if clipped_scale else None,
+        found_inf=bool(found_inf and found_inf[0]),
+        losses=[each[0] for each in of_losses],
+    )
+
+
+def _together(recorders: Sequence[Recorder | None]) -> Recorder | None:
+    """The micro-batches of a step as one; None where one of them was not measured."""
+    together = Recorder(0)  # a new one: a record may be made of the same attempt again
+    for each in recorders:
+        if each is None:
+            return None
+        together.absorb(each)
+    return together if recorders else None
+
+
+def _without_gradient(readings: Sequence[Reading], structure: Structure) -> str:
+    seen = {each.name for each in readings if each.place == "boundary" and each.quantity == "norm"}
+    reached = {each.name for each in readings if each.place == "boundary" and each.quantity == "grad_norm"}
+    # Boundary 0 is the data, which needs no gradient.
+    names = [each.name for each in structure.boundaries[1:] if each.name in seen - reached]
+    if not names:
+        return ""
+    others = f" and {len(names) - 1} more boundaries" if len(names) > 1 else ""
+    return (
+        f"no gradient passes {names[0]}{others}: all before is frozen, or lies in a re-entrant activation checkpoint "
+        "(use_reentrant=False shows it)"
+    )
+
+
+def _of_parameters(step: int, seen: Unscaled, weights: Mapping[str, float]) -> Iterator[Reading]:
+    for name, norm in weights.items():
+        yield _reading(step, "parameter", name, "weight_norm", norm)
+        if name in seen.before:
+            yield _reading(step, "parameter", name, "weight_grad_norm", seen.before[name])
+            if norm > 0:
+                yield _reading(step, "parameter", name, "weight_grad_ratio", seen.before[name] / norm)
+        if name in seen.after:
+            yield _reading(step, "parameter", name, "clipped_grad_norm", seen.after[name])
+    if seen.before:
+        yield _reading(step, "model", "", "grad_norm", total(list(seen.before.values())))
+    if seen.after:
+        got = {**seen.before, **seen.after}
+        yield _reading(step, "model", "", "clipped_grad_norm", total(list(got.values())))
+
+
+def _reading(step: int, place: Place, name: str, quantity: str, value: float) -> Reading:
+    return Reading(step=step, place=place, name=name, quantity=quantity, value=value)
