@@ -21,10 +21,11 @@ def weights_digest(state_dict: Mapping[str, Tensor]) -> str:
     >>> weights_digest(a) == weights_digest({"w": torch.zeros(2), "b": -torch.zeros(1)})
     False
     """
-    return combined_digest({name: _digest(tensor) for name, tensor in state_dict.items()})
+    return combined_digest({name: tensor_digest(tensor) for name, tensor in state_dict.items()})
 
 
-def _digest(tensor: Tensor) -> str:
+def tensor_digest(tensor: Tensor) -> str:
+    """Digest of one tensor's dtype, shape and bits."""
     plain = tensor.detach().cpu()
     # NumPy has no bfloat16: take its bits.
     return array_digest((plain.view(torch.int16) if plain.dtype is torch.bfloat16 else plain).numpy())

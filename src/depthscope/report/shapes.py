@@ -66,6 +66,7 @@ class Block:
         kind: `depth`, `curves`, `profile` or `gradcheck`.
         key: fit for an HTML id and a file name.
         tagged: whether the arms' names stand in the figure itself, where it is wide enough.
+        stacked: whether the panels stand one below the other on every screen.
     """
 
     kind: str
@@ -77,6 +78,7 @@ class Block:
     controls: Controls | None = None
     notes: tuple[str, ...] = ()
     tagged: bool = False
+    stacked: bool = False
 
 
 def legend_of(series: tuple[Series, ...]) -> tuple[Legend, ...]:

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import altair as alt
 import jinja2
 from markupsafe import Markup
 
@@ -45,12 +46,16 @@ class Charts:
 
     def add(self, key: str, chart: Any, dark: Mapping[str, str]) -> str:
         """Take a chart in and return its id."""
-        spec = chart.to_dict(validate=False)  # the tests validate every figure; rows by the thousand take seconds
+        # Without its rows: Altair would look at each value of each, by the thousand, which takes seconds. The tests
+        # validate every figure whole.
+        bare = chart.copy(deep=False)
+        bare.datasets = alt.Undefined
+        spec = bare.to_dict(validate=False)
         spec.pop("$schema", None)
         spec["config"] = configure()
         tables = []
         names = {}
-        for old, rows in spec.pop("datasets", {}).items():
+        for old, rows in chart.datasets.items():
             packed = _columns(rows)
             name = "t" + hashlib.sha256(json.dumps(packed).encode()).hexdigest()[:10]
             self._tables.setdefault(name, packed)
@@ -114,7 +119,7 @@ def placed(block: Block, charts: Charts) -> dict[str, Any]:
         "panels": panels,
         "tagged": block.tagged,
         "columns": 1
-        if block.controls and block.controls.depths
+        if block.stacked or (block.controls and block.controls.depths)
         else {2: 2, 4: 2}.get(len(panels), min(len(panels), 3)),
     }
 

@@ -1,4 +1,4 @@
-"""Every sentence of the page and its figures, in each language: four tables, and nothing outside them."""
+"""Every sentence of the page and its figures, in each language: the tables here, and nothing outside them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from depthscope.report.strings_diagnosis import DIAGNOSIS
 from depthscope.report.strings_judged import JUDGED
+from depthscope.report.strings_model import MODEL
 from depthscope.report.strings_pairing import PAIRING
 from depthscope.report.strings_recipe import RECIPE
 
@@ -191,10 +193,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "y_error": ("relative error", "相对误差"),
 }
 
+_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
-    {
-        lang: MappingProxyType({key: texts[index] for key, texts in (_TABLE | JUDGED | PAIRING | RECIPE).items()})
-        for index, lang in enumerate(LANGS)
-    }
+    {lang: MappingProxyType({key: texts[index] for key, texts in _ALL.items()}) for index, lang in enumerate(LANGS)}
 )
 """language -> key -> text."""

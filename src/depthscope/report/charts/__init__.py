@@ -11,6 +11,8 @@ from depthscope.report.charts.claims import claim_interval as claim_interval
 from depthscope.report.charts.claims import extent as extent
 from depthscope.report.charts.curves import Curve as Curve
 from depthscope.report.charts.curves import training_curves as training_curves
+from depthscope.report.charts.depth import DepthValue as DepthValue
+from depthscope.report.charts.depth import by_depth as by_depth
 from depthscope.report.charts.gradcheck import CheckPoint as CheckPoint
 from depthscope.report.charts.gradcheck import gradient_check as gradient_check
 from depthscope.report.charts.profile import LayerValue as LayerValue
