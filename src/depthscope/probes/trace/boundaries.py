@@ -72,9 +72,9 @@ def _cuts(graph: Graph, path: tuple[int, ...]) -> list[Cut]:
 
 
 def edges(graph: Graph, additions: frozenset[int]) -> Edges | None:
-    """The boundaries: what goes into each segment that holds a weight, the model's input and its output.
+    """The boundaries: what goes into each segment that holds something, the model's input and its output.
 
-    Segments lie between neighbouring cuts. Those without a weight (normalisers, activations, pooling) belong to the
+    Segments lie between neighbouring cuts. Those that hold none (see `_holding`;normalisers, activations, pooling) belong to the
     block before them, so that a block of Linear-BN-ReLU ends at the ReLU's output, that of a Post-LN transformer
     at the normaliser's, that of a pre-activation network at the sum. What follows the last block before
     the head (the final normaliser of a pre-activation network, the global pooling) is the head's, so far as the block
@@ -99,7 +99,7 @@ def edges(graph: Graph, additions: frozenset[int]) -> Edges | None:
     if cuts[-1].value != graph.output:
         cuts.append(Cut(value=graph.output, step=path[-1]))
     inside = _inside(path, cuts)
-    weighted = [at for at, steps in enumerate(inside) if any(graph.steps[each].weighted for each in steps)]
+    weighted = _holding(graph, inside, additions)
     starts = [_before_shape(graph, inside, at, before + 1) for before, at in pairwise(weighted)]
     if len(weighted) > 2:
         starts[-1] = _alike(graph, inside, weighted, starts, additions)
@@ -118,8 +118,24 @@ def _inside(path: tuple[int, ...], cuts: list[Cut]) -> list[list[int]]:
     return inside
 
 
+def _holding(graph: Graph, inside: list[list[int]], additions: frozenset[int]) -> list[int]:
+    """Segments that hold a weight or a residual addition (of a branch without weights: pooling, Fourier).
+
+    Embeddings that are added to the first one, such as those of positions, are part of the stem.
+    """
+    holding = []
+    only_embeddings = True
+    for at, steps in enumerate(inside):
+        sorts = {graph.steps[each].sort for each in steps if graph.steps[each].weighted}
+        if sorts or any(each in additions for each in steps):
+            only_embeddings = only_embeddings and sorts == {"embedding"}
+            if not (holding and only_embeddings):
+                holding.append(at)
+    return holding
+
+
 def _only_shape(graph: Graph, steps: list[int]) -> bool:
-    return all(graph.steps[each].sort == "shape" for each in steps)
+    return all(graph.steps[each].sort in ("shape", "pad") for each in steps)
 
 
 def _before_shape(graph: Graph, inside: list[list[int]], at: int, least: int) -> int:

@@ -142,8 +142,10 @@ class Graph:
 
     def label(self, value: int) -> str:
         """Name of a value: of the outermost module that gives it, else module, colon and operation."""
-        if value in self.given:
-            return self.given[value]
+        return self.given.get(value) or self.place(value)
+
+    def place(self, value: int) -> str:
+        """The module in which a value arises, a colon and the operation."""
         step = self.steps[self.producer[value]]
         inside = self.calls[step.call].label if step.call >= 0 else ""
         return f"{inside}:{step.name}"

@@ -270,10 +270,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's c
         if id(module) not in self._modules or threading.get_ident() != self._thread or not self._open:
             return
         call = self.graph.calls[self._open.pop()]
-        for tensor in tensors_of(output):
+        for at, tensor in enumerate(tensors_of(output)):
             value = self.value_of(tensor)
-            if self.graph.producer[value] >= call.first:
+            if self.graph.producer[value] < call.first:
+                continue  # handed through
+            if at == 0:
                 self.graph.given[value] = call.label
+            else:  # such as the list of all hidden states: each keeps the name of the layer that made it
+                self.graph.given.setdefault(value, call.label)
 
 
 def _written(info: OpInfo, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:

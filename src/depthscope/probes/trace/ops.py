@@ -48,7 +48,7 @@ _SORTS = _table(
     part="select split split_with_sizes chunk unbind narrow slice unsafe_split unsafe_chunk unsafe_split_with_sizes "
     "tensor_split",
     product="addmm mm bmm baddbmm addbmm matmul linear mv addmv dot vdot einsum tensordot _addmm_activation inner "
-    "_trilinear bilinear _int_mm _scaled_mm addr ger outer mkldnn_linear _linear mkl_linear",
+    "_trilinear bilinear _int_mm _scaled_mm addr ger outer mkldnn_linear _linear mkl_linear _grouped_mm",
     conv="convolution _convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc "
     "mkldnn_convolution cudnn_convolution cudnn_convolution_relu cudnn_convolution_transpose "
     "cudnn_convolution_add_relu miopen_convolution miopen_depthwise_convolution miopen_convolution_transpose "

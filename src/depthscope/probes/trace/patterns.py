@@ -54,12 +54,24 @@ def patterns(graph: Graph, gates: frozenset[int]) -> Patterns:
         found = _name(bases, centred)
         if found is None:
             continue
-        named[at] = found
         inner |= between
+        scaled = _scaled(graph, at) if found[0] == "norm" else -1
+        named[at if scaled < 0 else scaled] = found
+        if scaled >= 0:
+            inner.add(at)
         if found[1] == "layer" and centred:
             inner.add(producer)
             inner.update(graph.producer[each] for each in graph.flows[producer] if _is_mean(graph, each))
     return Patterns(named=named, inner=frozenset(inner))
+
+
+def _scaled(graph: Graph, at: int) -> int:
+    """The step that multiplies a normaliser's result by its gamma; -1 where there is none."""
+    value = graph.steps[at].outputs[0]
+    while (user := graph.only_user.get(value, -1)) >= 0 and graph.steps[user].sort == "shape":
+        value = graph.steps[user].outputs[0]
+    is_gamma = user >= 0 and graph.steps[user].sort == "multiply" and graph.steps[user].weights
+    return user if is_gamma and len(graph.flows[user]) == 1 else -1
 
 
 def _is_mean(graph: Graph, value: int) -> bool:

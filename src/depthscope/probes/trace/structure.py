@@ -67,6 +67,8 @@ class _Names:
     def __call__(self, graph: Graph, value: int) -> str:
         if value not in self._of:
             label = graph.label(value)
+            if label in self._times and value in graph.given:  # a module that gives several tensors
+                label = graph.place(value)
             times = self._times[label]
             self._times[label] += 1
             self._of[value] = f"{label}#{times}" if times else label
