@@ -5,6 +5,7 @@ All averages are E[f(sqrt(q) z)] with z ~ N(0, 1).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -137,6 +138,26 @@ def averages_of(activation: str, q: Array) -> tuple[Array, Array, Array]:
     x = np.sqrt(np.maximum(q, 1e-300))[:, None] * z
     value = phi(x)
     return value @ weight, value**2 @ weight, slope(x) ** 2 @ weight
+
+
+@lru_cache(maxsize=10_000)
+def shared_second(activation: str, q: float, c: float) -> float:
+    """E_u[(E_v phi(sqrt(c) u + sqrt(q - c) v))^2]: E[phi phi'] of two pre-activations of variance q, covariance c.
+
+    Gauss-Hermite of 48 nodes in both: 1e-3 relative at the kink of ReLU, which has a closed form of its own.
+
+    Raises:
+        UserError: see `averages`.
+
+    >>> round(shared_second("tanh", 1.0, 1.0), 5), round(shared_second("linear", 2.0, 0.5), 5)
+    (0.39429, 0.5)
+    """
+    if activation not in _FUNCTIONS:
+        raise UserError(unknown_name("activation", activation, ACTIVATIONS))
+    node, weight = np.polynomial.hermite_e.hermegauss(48)
+    weight = weight / weight.sum()
+    phi = _FUNCTIONS[activation][0](math.sqrt(c) * node[:, None] + math.sqrt(max(q - c, 0.0)) * node[None, :])
+    return float((phi @ weight) ** 2 @ weight)
 
 
 @cache

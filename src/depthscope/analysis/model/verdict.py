@@ -1,0 +1,109 @@
+"""What a diagnosis is made of: plain data, ready for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from depthscope.analysis.model.rate import Rate
+from depthscope.study.run import Frozen
+
+Verdict = Literal[
+    "healthy",
+    "vanishing",
+    "exploding",
+    "branch-dominated",
+    "unused layers",
+    "rank collapse",
+    "not depth",
+    "cannot tell",
+]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+CAUSES: Mapping[str, str] = MappingProxyType(
+    {
+        "": "none",
+        "gain too small": "weights are drawn with too small a spread",
+        "gain too large": "weights are drawn with too large a spread",
+        "plain batch norm": "batch norm in a deep net without skips",
+        "unscaled branches": "a skip without normalisation, whose branches are not scaled down with depth",
+        "branch scale": "one branch is far larger than its like",
+        "missing skip": "one block lacks the addition that its like have",
+        "missing norm": "one block lacks a normaliser that its like have",
+        "norm on the trunk": "one block normalises the trunk itself, where its like normalise the branch alone",
+        "dead layer": "the units of a layer are off, or its weights 0, on every example",
+        "frozen block": "a block between trainable ones does not train",
+        "uncalled block": "a block whose like are used is never called",
+        "gradient cut": "a block runs under no_grad or is detached",
+        "saturating activation": "an activation whose slope is small everywhere, or saturated",
+        "non-finite values": "values that are not finite",
+        "learning rate": "the loss diverges or oscillates",
+        "no generalisation": "the training loss falls, the validation loss does not",
+        "stalled": "the loss does not move",
+        "collapsed representation": "deep layers map all examples onto few directions",
+        "zero classifier": "the last layer is 0, so that no gradient passes it",
+        "too few blocks": "under 3 blocks between stem and head were found",
+        "no gradient": "no gradient was measured",
+        "non-finite input": "the input holds values that are not finite",
+        "one block": "one block changes the gradient unlike all others",
+        "not recognised": "no known cause",
+    }
+)
+"""Every cause code with its meaning."""
+
+
+class Fault(Frozen):
+    """One thing that is the matter.
+
+    Attributes:
+        verdict: its sort.
+        cause: one of `CAUSES`.
+        where: names of blocks, modules or parameters, the first the most telling; empty for the whole body.
+        sentence: what was measured, beside what was wanted, and the cause.
+        repair: what to try.
+        numbers: what the rule looked at.
+        thresholds: what it held them against.
+        inferred: the cause is a guess from the weights' spread or the structure: nothing measured singles it out.
+    """
+
+    verdict: Verdict
+    cause: str
+    where: tuple[str, ...] = ()
+    sentence: str
+    repair: str = ""
+    numbers: dict[str, float] = {}  # noqa: RUF012 - pydantic copies it
+    thresholds: dict[str, float] = {}  # noqa: RUF012 - pydantic copies it
+    inferred: bool = False
+
+
+class ModelDiagnosis(Frozen):
+    """The verdict on a model at one step.
+
+    Attributes:
+        verdict: that of the gravest fault; `healthy` where none was found, `cannot tell` where it cannot be told.
+        cause: its cause code; empty for `healthy`.
+        where: its place; empty for the whole body.
+        sentence: it in words, made from the numbers.
+        repair: what to try; empty where nothing needs to be.
+        numbers: what the rule looked at.
+        thresholds: what it held them against.
+        inferred: the cause is a guess.
+        step: updates done before the measurement.
+        rate: factor of the gradient's norm a block, where it was measured.
+        others: further faults.
+        notes: what limits the verdict: noise input, eval mode, no loss, frozen parts and the like.
+    """
+
+    verdict: Verdict
+    cause: str = ""
+    where: tuple[str, ...] = ()
+    sentence: str
+    repair: str = ""
+    numbers: dict[str, float] = {}  # noqa: RUF012 - pydantic copies it
+    thresholds: dict[str, float] = {}  # noqa: RUF012 - pydantic copies it
+    inferred: bool = False
+    step: int = 0
+    rate: Rate | None = None
+    others: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
