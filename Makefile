@@ -13,6 +13,8 @@ DATA   ?=
 #   make test TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 TORCH  ?= torch==2.13.0
 OUT    ?= results
+# Tests at a time. A file's tests stay together, in the order of the folders: none is made to wait for the longest.
+JOBS   ?= 2
 
 .PHONY: run test test-slow cifar10 figures format clean
 
@@ -27,7 +29,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow

@@ -151,9 +151,8 @@ def test_code_or_options_that_lead_nowhere(
     assert not out.exists()
 
 
-def test_a_folder_of_another_study(call: Call, out: Path, tmp_path: Path) -> None:
-    assert call("run", study(tmp_path), "--out", out, "--workers", 1).code == 0
-    refused(call, out, "spiral", says=("holds the study 'mine'", "--out"))
+def test_a_folder_of_another_study(call: Call, small: Path) -> None:
+    refused(call, small, "spiral", says=("holds the study 'small'", "--out"))
 
 
 def test_a_folder_of_another_size(call: Call, out: Path) -> None:

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.small import SMALL
 
 Call = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    import depthscope
-
-    at = tmp_path_factory.mktemp("cli") / "spiral"
-    depthscope.run("spiral", size="smoke", out=at, workers=1)
-    return at
+def folder(copy_of_spiral: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_spiral(tmp_path_factory.mktemp("cli") / "spiral")
 
 
 def test_run_prints_every_claim_with_its_verdict_and_where_the_page_is(call: Call, folder: Path) -> None:
@@ -34,18 +31,19 @@ def test_run_prints_every_claim_with_its_verdict_and_where_the_page_is(call: Cal
     assert f"page: {folder / 'report.html'}" in shell.out
 
 
-def test_run_as_json_is_one_document(call: Call, folder: Path) -> None:
-    shell = call("run", "spiral", "--size", "smoke", "--out", folder, "--json")
-    document = json.loads(shell.out)
-    assert document["findings"] == json.loads((folder / "findings.json").read_text())["findings"]
-    assert document["page"] == str(folder / "report.html")
+def test_run_as_json_is_one_document(call: Call, small: Path) -> None:
+    document = json.loads(call("run", small.parent / "small.toml", "--out", small, "--json").out)
+    assert [finding["verdict"] for finding in document["findings"]] == ["supported", "refuted", "undecided"]
+    assert document["findings"] == json.loads((small / "findings.json").read_text())["findings"]
+    assert document["page"] == str(small / "report.html")
 
 
-def test_report_writes_the_figures_on_request(call: Call, folder: Path) -> None:
-    assert call("report", folder, "--figures", "--lang", "zh").code == 0
-    names = {path.name for path in (folder / "figures").iterdir()}
-    assert {"hero.svg", "hero.png", "claims.png", "profile-flow.png", "gradcheck-gradcheck.svg"} <= names
-    assert (folder / "figures" / "hero.png").read_bytes()[:4] == b"\x89PNG"
+def test_report_writes_the_figures_on_request(call: Call, small: Path) -> None:
+    assert call("report", small, "--figures", "--lang", "zh").code == 0
+    stems = ("hero", "claims", "curves-main", "depth-main", "profile-main", "gradcheck-gradcheck")
+    names = {path.name for path in (small / "figures").iterdir()}
+    assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
+    assert (small / "figures" / "hero.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_status(call: Call, folder: Path) -> None:
@@ -128,32 +126,31 @@ arms = [{ name = "plain" }]
     assert done.returncode == 0, done.stderr
 
 
-def test_failed_runs_are_told_and_end_with_code_1(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_runs_are_told_and_end_with_code_1(
+    call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from depthscope.train import numpy_loop
 
     monkeypatch.setattr(numpy_loop, "fit", lambda *args, **kwargs: 1 / 0)
-    shell = call("run", "spiral", "--size", "smoke", "--seeds", 1, "--out", tmp_path / "out", "--workers", 1)
+    study = small.parent / "small.toml"
+    shell = call("run", study, "--seeds", 1, "--out", tmp_path / "out", "--workers", 1)
     assert shell.code == 1
     assert "ZeroDivisionError" in shell.out
     assert "runs failed; the same command tries them again" in shell.out
 
 
 def test_words_of_a_study_are_never_markup(call: Call, tmp_path: Path) -> None:
-    from depthscope.study.toml import dump, load
-
-    study = load("spiral", "smoke").model_copy(update={"title": {"en": "Mine [/b] [red]x"}, "seeds": 1})
-    parts = {name: part.model_copy(update={"seeds": None}) for name, part in study.parts.items()}
     path = tmp_path / "mine.toml"
-    path.write_text(dump(study.model_copy(update={"parts": parts})))
+    path.write_text(SMALL.replace('en = "Small"', 'en = "Mine [/b] [red]x"'), encoding="utf-8")
     shell = call("run", path, "--out", tmp_path / "out", "--workers", 1)
     assert shell.code == 0
     assert "Mine [/b] [red]x" in shell.out
 
 
-def test_a_terminal_without_the_letters_is_no_failure(folder: Path) -> None:
+def test_a_terminal_without_the_letters_is_no_failure(small: Path) -> None:
     import os
 
-    code = f"import sys; from depthscope.cli.main import main; sys.argv = ['', 'report', {str(folder)!r}]; main()"
+    code = f"import sys; from depthscope.cli.main import main; sys.argv = ['', 'report', {str(small)!r}]; main()"
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
