@@ -236,11 +236,11 @@ def _inside(structure: Structure) -> dict[str, float]:
     for block in structure.blocks:
         image = structure.boundaries[block.index].shape
         for op in block.ops:
-            if op.kind != "conv" or not op.weights or op.weights[0] not in shapes:
-                continue
-            kernel = shapes[op.weights[0]][2:]
-            if len(kernel) == len(image) - 1:
-                found[op.weights[0]] = math.prod(
+            for name in op.weights if op.kind == "conv" else ():
+                kernel = shapes.get(name, ())[2:]
+                if not kernel or len(kernel) != len(image) - 1:
+                    continue
+                found[name] = math.prod(
                     1.0 - (k * k - 1) / (4 * k * size) if k % 2 and k <= size else 1.0
                     for k, size in zip(kernel, image[1:], strict=True)
                 )

@@ -133,7 +133,7 @@ def _linear(op: Op, flow: Flow, inside: Mapping[str, float]) -> Flow:
         return _unknown(flow)
     sw2, sb2 = op.facts["sw2"], op.facts.get("sb2", 0.0)
     orthogonal = op.facts.get("orthogonality", 1.0) < ORTHOGONAL
-    taps = 1.0 if orthogonal or not op.weights else inside.get(op.weights[0], 1.0)
+    taps = 1.0 if orthogonal else next((inside[name] for name in op.weights if name in inside), 1.0)
     sw2 *= taps
     signal = flow.signal
     if signal is not None:
