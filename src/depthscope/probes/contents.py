@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from depthscope.core.errors import UserError
+from depthscope.probes.mode import Mode
 
 
 class Contents:
@@ -87,17 +87,15 @@ class Contents:
         return tuple(self._names[id(each)] for each in lost)
 
 
-class CopyOnWrite(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class CopyOnWrite(Mode):
     """Copies a parameter before the first operation that writes it, as `Embedding(max_norm=...)` does in its forward.
 
     Operations tell by their schema what they write. Those that lie (batch norm writes its running statistics
     unannounced) write buffers.
     """
 
-    supports_higher_order_operators = True
-
     def __init__(self, weights: Iterable[_Remembered]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._weights: dict[object, list[_Remembered]] = {}
         for each in weights:
             self._weights.setdefault(each.key, []).append(each)
@@ -174,7 +172,7 @@ class _RememberedParameter(_Remembered):
         seen = self._saved is not None or _version(tensor) == self._version
         super().put_back()
         if tensor.requires_grad != self._requires_grad:
-            tensor.requires_grad_(self._requires_grad)
+            tensor.requires_grad = self._requires_grad
         if tensor.grad is not self._grad:
             tensor.grad = self._grad
         for name, entries in self._hooks.items():

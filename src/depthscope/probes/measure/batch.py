@@ -42,10 +42,18 @@ class Batch:
         def clone(tensor: Tensor) -> Tensor:
             if not (tensor.is_floating_point() or tensor.is_complex()):
                 return tensor.detach().clone()
-            leaves.append(tensor.detach().clone().requires_grad_())
-            return leaves[-1].clone()
+            leaf = tensor.detach().clone()
+            leaf.requires_grad = True  # `requires_grad_` would load torch's compiler, which takes seconds
+            leaves.append(leaf)
+            return leaf.clone()
 
         return _mapped(self.args, clone), _mapped(dict(self.kwargs), clone), leaves
+
+    def described(self) -> str:
+        """The arguments' dtypes and shapes, for messages."""
+        parts = [_described(each) for each in self.args]
+        parts += [f"{name}: {_described(each)}" for name, each in self.kwargs.items()]
+        return ", ".join(parts)
 
     def converted(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """The same batch with each tensor changed, targets too."""
@@ -158,6 +166,6 @@ def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 def _described(value: object) -> str:
     if isinstance(value, Tensor):
-        return f"a tensor {list(value.shape)}"
+        return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
     shape = getattr(value, "shape", None)
     return type(value).__name__ + (f" {list(shape)}" if isinstance(shape, tuple) else "")

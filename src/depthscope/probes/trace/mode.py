@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from depthscope.probes.mode import Mode
 from depthscope.probes.trace.classify import Classifier, Operand
 from depthscope.probes.trace.graph import Call, Graph, Step
 from depthscope.probes.trace.ops import OpInfo, info_of
@@ -29,7 +29,7 @@ _weak_tensor: Callable[[Tensor], Any] = torch._C._WeakTensorRef  # type: ignore[
 _DETACH = torch.ops.aten.detach.default
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class is untyped
+class Recorder(Mode):
     """Record what a model does between entering and leaving.
 
     Args:
@@ -38,7 +38,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's c
     """
 
     def __init__(self, model: nn.Module, inputs: Iterator[Tensor]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.graph = Graph()
         self.funcs: list[Any] = []
         self.used: set[str] = set()
