@@ -8,6 +8,7 @@ from typing import Any
 from depthscope.analysis.diagnosis import diagnose
 from depthscope.analysis.finding import FINDINGS_SCHEMA, Estimate, Finding, Pairing
 from depthscope.analysis.headline import headline as headline
+from depthscope.analysis.holm import holm
 from depthscope.analysis.intervals import has_no_spread, least_equal
 from depthscope.analysis.judging import judge_claim
 from depthscope.analysis.notes import BETWEEN, key_of, note
@@ -47,8 +48,9 @@ def judge(results: Results) -> tuple[Finding, ...]:
     size = results.study.size
     claims = [claim for claim in results.study.claims if judged_at(claim, size)]
     judged = {claim.name: judge_claim(results, claim, LEVEL) for claim in claims if not confirmatory_at(claim, size)}
-    judged |= _holm(results, [claim for claim in claims if confirmatory_at(claim, size)])
-    family = sum(confirmatory_at(claim, size) for claim in claims)
+    confirmatory = {claim.name: claim for claim in claims if confirmatory_at(claim, size)}
+    judged |= holm(list(confirmatory), lambda name, level: judge_claim(results, confirmatory[name], level), LEVEL)
+    family = len(confirmatory)
     return tuple(
         _finding(claim, judged[claim.name], family if confirmatory_at(claim, size) else 0, pairings(results, claim))
         for claim in claims
@@ -81,20 +83,6 @@ def findings_document(results: Results, findings: tuple[Finding, ...], provenanc
             for each in diagnose(results)
         ],
     }
-
-
-def _holm(results: Results, claims: list[Claim]) -> dict[str, Judgement]:
-    done: dict[str, Judgement] = {}
-    left = list(claims)
-    while left:
-        level = 1.0 - (1.0 - LEVEL) / len(left)
-        tried = {claim.name: judge_claim(results, claim, level) for claim in left}
-        decided = {name for name, judgement in tried.items() if judgement.verdict != "undecided"}
-        if not decided:
-            return done | tried
-        done |= {name: tried[name] for name in decided}
-        left = [claim for claim in left if claim.name not in decided]
-    return done
 
 
 def _finding(claim: Claim, judgement: Judgement, family: int, paired: tuple[Pairing, ...]) -> Finding:

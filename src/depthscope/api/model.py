@@ -1,0 +1,215 @@
+"""Probe any PyTorch model: what is measured, what theory expects, what that means, in one object that shows itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from depthscope.analysis.model import Expectation, Fault, ModelDiagnosis, diagnose, expected
+from depthscope.api import checkup_text
+from depthscope.api.reports import check_lang
+from depthscope.core.errors import MissingDependencyError
+from depthscope.core.files import write_bytes
+from depthscope.core.readings import ModelProfile
+from depthscope.train.usercode import TORCH_MISSING
+
+if TYPE_CHECKING:
+    import pandas
+    from torch import nn
+
+    from depthscope.probes.measure.objective import LossFn
+
+CHECKUP_SCHEMA = 1
+"""Of `Checkup.to_json`: counted up when a field changes its meaning or goes."""
+IN_PYTHON = "depthscope.probe(model, batch, loss_fn)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkup:
+    """A model's profile with its diagnosis.
+
+    `print` shows a table, a notebook the same in HTML.
+
+    Attributes:
+        profile: structure and readings.
+        diagnosis: what they mean.
+        expected: what theory expects where it is recognised.
+        name: of the model's class.
+        command: what repeats the measurement.
+        costs: what the measurements on demand cost, one line each.
+    """
+
+    profile: ModelProfile
+    diagnosis: ModelDiagnosis
+    expected: Expectation
+    name: str
+    command: str = IN_PYTHON
+    costs: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two: see `analysis.model.VERDICTS`."""
+        return self.diagnosis.verdict
+
+    def __str__(self) -> str:
+        return checkup_text.table(self.name, self.profile, self.diagnosis, self.expected, self.costs)
+
+    def _repr_html_(self) -> str:
+        return checkup_text.html_table(self.name, self.profile, self.diagnosis, self.expected)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row a reading: step, place, name, quantity, value, and `expected` where theory gives one.
+
+        Raises:
+            UserError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(
+                "to_pandas: pandas is not installed: pip install pandas. The same rows: checkup.profile.readings."
+            ) from error
+        theory = {
+            ("block", "grad_multiplier"): self.expected.multipliers,
+            ("addition", "residual_ratio"): self.expected.ratios,
+        }
+        rows = []
+        for each in self.profile.readings:
+            value = theory.get((each.place, each.quantity), {}).get(each.name)
+            rows.append({**dataclasses.asdict(each), "expected": math.nan if value is None else value.value})
+        return pandas.DataFrame(rows, columns=["step", "place", "name", "quantity", "value", "expected"])
+
+    def document(self) -> dict[str, Any]:
+        """All of it as plain data that strict JSON holds; docs/probe.md says what each field is.
+
+        Numbers that are not finite are the strings `nan`, `inf` and `-inf`: JSON has no numbers for them.
+        """
+        found: dict[str, Any] = strict(
+            {
+                "schema": CHECKUP_SCHEMA,
+                "depthscope": version("depthscope"),
+                "model": self.name,
+                "command": self.command,
+                "diagnosis": self.diagnosis.model_dump(mode="json"),
+                "conditions": [
+                    {"step": step, **dataclasses.asdict(each)} for step, each in self.profile.conditions.items()
+                ],
+                "structure": dataclasses.asdict(self.profile.structure),
+                "readings": [dataclasses.asdict(each) for each in self.profile.readings],
+                "expected": dataclasses.asdict(self.expected),
+                "statuses": dict(self.profile.statuses),
+                "costs": list(self.costs),
+            }
+        )
+        return found
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """`document` as JSON; written too where a path is given.
+
+        Raises:
+            UserError: the file cannot be written.
+        """
+        text = json.dumps(self.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        if path is not None:
+            write_bytes(Path(path), text.encode())
+        return text
+
+    def page(self, path: str | Path | None = None, *, lang: str = "en") -> bytes:
+        """One offline HTML file with the verdict, pictures and tables; written too where a path is given.
+
+        Args:
+            path: file to write.
+            lang: en or zh.
+
+        Raises:
+            UserError: no such language; the file cannot be written.
+        """
+        from depthscope.report.model import Shown, render_model, tell
+        from depthscope.report.words import Words
+
+        chosen = check_lang(lang)
+        faults: tuple[ModelDiagnosis | Fault, ...] = (self.diagnosis, *self.diagnosis.others)
+        places = {name for fault in faults for name in fault.where}
+        html = render_model(
+            Shown(profile=self.profile, expectation=self.expected, places=frozenset(places)),
+            tell(self.diagnosis, Words(chosen)),
+            title=self.name,
+            command=self.command,
+            version=version("depthscope"),
+            lang=chosen,
+        )
+        if path is not None:
+            write_bytes(Path(path), html)
+        return html
+
+
+def probe(
+    model: nn.Module,
+    batch: object,
+    loss_fn: LossFn | None = None,
+    *,
+    measure: Collection[str] = (),
+    step: int = 0,
+    data: Literal["given", "noise"] = "given",
+    seed: int = 0,
+    tell: Callable[[str], None] | None = None,
+) -> Checkup:
+    """Measure any model on one batch and say what depth does to it; the model stays bitwise as found.
+
+    Args:
+        model: in the mode, dtype and on the device in which it is to be measured.
+        batch: a tensor, (inputs, targets), or a mapping of the model's arguments.
+        loss_fn: `(output, targets) -> loss`. None: the model's own `output.loss`, else a random direction at the
+            output and no loss.
+        measure: what is measured on demand beside: any of `jacobian`, `rank`, `units`, `trust`.
+        step: updates done before.
+        data: `noise` where the batch is made up: the verdict then says so.
+        seed: of random directions.
+        tell: given each line about the cost of a measurement on demand, before it runs.
+
+    Raises:
+        UserError: bad input, in one line.
+
+    >>> import depthscope, torch
+    >>> net = torch.nn.Sequential(*(torch.nn.Linear(4, 4, bias=False) for _ in range(3)))
+    >>> _ = [torch.nn.init.eye_(layer.weight) for layer in net]
+    >>> checkup = depthscope.probe(net, torch.ones(8, 4))
+    >>> checkup.verdict, [round(m, 6) for m in checkup.profile.values("block", "grad_multiplier").values()]
+    ('healthy', [1.0, 1.0, 1.0])
+    """
+    try:
+        from depthscope.api.demand import measured
+        from depthscope.probes.guard import unwrapped
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingDependencyError(TORCH_MISSING.replace("this study", "`probe`")) from error
+    profile, costs = measured(model, batch, loss_fn, measure=measure, step=step, data=data, seed=seed, tell=tell)
+    return Checkup(
+        profile=profile,
+        diagnosis=diagnose(profile),
+        expected=expected(profile.structure, profile),
+        name=type(unwrapped(model)).__name__,
+        costs=costs,
+    )
+
+
+def strict(value: Any) -> Any:
+    """Plain data that strict JSON holds.
+
+    >>> strict({"a": (1.5, math.nan), "b": {2: -math.inf}})
+    {'a': [1.5, 'nan'], 'b': {'2': '-inf'}}
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, Mapping):
+        return {str(key): strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(item) for item in value]
+    return value
