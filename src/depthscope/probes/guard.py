@@ -168,16 +168,21 @@ def _modes(devices: list[torch.device]) -> Iterator[Restore]:
     yield partial(torch.set_grad_enabled, torch.is_grad_enabled())
     yield partial(torch.set_anomaly_enabled, torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
     yield partial(torch.set_default_dtype, torch.get_default_dtype())
-    yield partial(
-        torch.use_deterministic_algorithms,
-        torch.are_deterministic_algorithms_enabled(),
-        warn_only=torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    yield partial(_deterministic, _determinism())
     for kind in dict.fromkeys(["cpu", *(device.type for device in devices)]):
         if torch.amp.is_autocast_available(kind):
             yield partial(torch.set_autocast_enabled, kind, torch.is_autocast_enabled(kind))
             yield partial(torch.set_autocast_dtype, kind, torch.get_autocast_dtype(kind))
     yield partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled())
+
+
+def _determinism() -> tuple[bool, bool]:
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def _deterministic(before: tuple[bool, bool]) -> None:
+    if _determinism() != before:  # to set it loads torch's compiler, which takes seconds
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 def _tables() -> Iterator[Restore]:
