@@ -37,10 +37,19 @@ Serial = Callable[[str], tuple[Plan, dict[str, object]]]
 Contents = Callable[[Plan, Path], dict[str, object]]
 
 
-@pytest.fixture
+def handler(*_: Any) -> None:
+    """One of ours."""
+
+
+@pytest.fixture(scope="module")
 def executor() -> Iterator[Ray]:
-    with Ray(None, 2) as ray:
-        yield ray
+    """A cluster of two cores on this machine, for all tests here; and a handler that was set before it began."""
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with Ray(None, 2) as ray:
+            yield ray
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def settings(plan: Plan) -> Settings:
@@ -63,15 +72,9 @@ def test_the_tables_of_a_cluster_are_those_of_one_process(
         assert sorted(each.run_id for each in news if isinstance(each, kind)) == sorted(plan.runs)
 
 
-def test_a_handler_of_the_end_outlives_the_start_of_a_cluster() -> None:
-    def handler(*_: Any) -> None: ...
-
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        with Ray(None, 1):
-            assert signal.getsignal(signal.SIGTERM) is handler
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def test_a_handler_of_the_end_outlives_the_start_of_a_cluster(executor: Ray) -> None:
+    assert executor.slots == 2
+    assert signal.getsignal(signal.SIGTERM) is handler
 
 
 def test_what_no_machine_has_is_refused_here_and_told_where_a_machine_may_join(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,8 @@ from depthscope.execute.worker import do_task
 from depthscope.record.events import DoneElsewhere, Ended, News, Progress
 from depthscope.record.folder import run_folder, write_study
 from depthscope.record.lease import acquire, holder
+from depthscope.record.reader import read_record
+from depthscope.record.schema import RunRecord
 from depthscope.study.expand import Plan, expand
 from depthscope.study.toml import parse
 from depthscope.train.build import Context
@@ -114,6 +119,12 @@ def test_two_drivers_twenty_times(text_of: TextOf, tmp_path: Path, serial: Seria
     together(20, text_of("numpy"), tmp_path, serial, contents)
 
 
+def in_training(plan: Plan, folder: Path) -> str | None:
+    """A run that somebody holds and has saved."""
+    claims = {run_id: holder(folder, run_id) for run_id in plan.runs}
+    return next((run_id for run_id, claim in claims.items() if claim is not None and claim.step > 0), None)
+
+
 def test_a_driver_stopped_past_its_lease_loses_it_and_drops_its_work(
     text_of: TextOf, tmp_path: Path, serial: Serial, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,12 +135,16 @@ def test_a_driver_stopped_past_its_lease_loses_it_and_drops_its_work(
     trace = tmp_path.parent / "stopped"
     sleeper = start(tmp_path, 1.0, trace)
     go(sleeper)
-    held = None
-    while held is None:  # until it trains
-        claims = {run_id: holder(tmp_path, run_id) for run_id in plan.runs}
-        held = next((run_id for run_id, claim in claims.items() if claim is not None and claim.step > 0), None)
+    while True:  # until it stands still in training: a run may end between the look and the stop
         assert sleeper.poll() is None
-    sleeper.send_signal(signal.SIGSTOP)
+        if not in_training(plan, tmp_path):
+            continue
+        sleeper.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, sleeper.pid, os.WSTOPPED)
+        held = in_training(plan, tmp_path)
+        if held and read_record(tmp_path, held) is None:
+            break
+        sleeper.send_signal(signal.SIGCONT)
     news: list[News] = []
     # This process counts as another machine: that the sleeper's process is there must not be what keeps its lease.
     monkeypatch.setattr("depthscope.record.holder.this_machine", lambda: "another machine")
@@ -185,9 +200,6 @@ def test_a_failed_run_that_another_driver_tried_again_is_not_tried_a_third_time(
     (spec,) = task.specs
     monkeypatch.setattr(numpy_loop, "fit", lambda *args, **kwargs: 1 / 0)
     drive([task], tmp_path, Context())
-    from depthscope.record.reader import read_record
-    from depthscope.record.schema import RunRecord
-
     first = read_record(tmp_path, spec.run_id)
     assert isinstance(first, RunRecord)
     failed = {spec.run_id: first.checksum}
@@ -228,8 +240,6 @@ def test_status_shows_who_is_at_work(tiny: Plan, tmp_path: Path, monkeypatch: py
     ]
     assert found.counts["missing"] == len(tiny.runs)
     # Seen from another machine, only a file's date can tell.
-    import os
-
     monkeypatch.setattr("depthscope.record.holder.this_machine", lambda: "another machine")
     path = run_folder(tmp_path, second) / "lease-1.json"
     os.utime(path, (path.stat().st_mtime - 100,) * 2)
@@ -241,9 +251,6 @@ def test_status_shows_who_is_at_work(tiny: Plan, tmp_path: Path, monkeypatch: py
 def test_a_clock_that_jumps_back_does_no_harm(
     text_of: TextOf, tmp_path: Path, serial: Serial, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-    from datetime import UTC, datetime
-
     plan, whole = serial(text_of("numpy"))
     now = iter(range(10**9, 0, -1000))
 
