@@ -52,7 +52,7 @@ def spectrum(
         raise UserError("jacobian: wanted x as a tensor of real floating-point numbers, none of its dimensions 0.")
     module = getattr(function, "__self__", function)
     with as_found(module if isinstance(module, nn.Module) else nn.Module()), differentiating(x.device):
-        # A copy, and not a leaf: the function may change its input in place.
+        # A copy, and no leaf: the function may change its input in place.
         begin = x.detach().clone().requires_grad_(True).clone()
         anchor = Anchor(begin)
         y = function(begin)
@@ -62,7 +62,7 @@ def spectrum(
                 f"operations that autograd follows; it gave {_came(y)}."
             )
         return spectrum_of(
-            Linearised(anchor, y.clone()),
+            Linearised(anchor, Anchor(y)),
             num_probes=num_probes,
             max_iterations=max_iterations,
             tolerance=tolerance,

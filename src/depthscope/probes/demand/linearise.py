@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
@@ -21,7 +21,7 @@ class Anchor:
     A later in-place operation moves the tensor on in the graph; the anchor stays where it was.
 
     Args:
-        tensor: part of a graph.
+        tensor: part of a graph. It is kept, since views have their place made anew when their base is written.
     """
 
     def __init__(self, tensor: Tensor) -> None:
@@ -29,6 +29,17 @@ class Anchor:
         self.dtype = tensor.dtype
         self.device = tensor.device
         self.edge = get_gradient_edge(tensor)
+        self._tensor = tensor
+
+    @property
+    def output(self) -> Tensor | GradientEdge:
+        """What to differentiate: the tensor where it still is here, which every torch takes; else the edge (2.7)."""
+        now = get_gradient_edge(self._tensor)
+        return self._tensor if (now.node, now.output_nr) == (self.edge.node, self.edge.output_nr) else self.edge
+
+    def zeros(self) -> Tensor:
+        """Of the tensor's shape, dtype and place."""
+        return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
 
 
 class Linearised:
@@ -39,17 +50,19 @@ class Linearised:
 
     Args:
         x: where the map begins.
-        y: where it ends, of the same graph; it must not be changed in place afterwards.
+        y: where it ends, in the same graph.
     """
 
-    def __init__(self, x: Anchor, y: Tensor) -> None:
+    def __init__(self, x: Anchor, y: Anchor) -> None:
         self.x = x
         self.y = y
+        self._output = y.output
         self._transposed: tuple[Tensor, Tensor | None] | None = None
 
     def vjp(self, v: Tensor) -> Tensor:
         """J^T v, shaped as x; v is shaped as y. Entries of x on which y does not depend give 0."""
-        return self._filled(_grad(self.y, self.x.edge, v.to(self.y.dtype), create_graph=False))
+        found = _grad(self._output, self.x.edge, v.to(self.y.dtype), create_graph=False)
+        return self.x.zeros() if found is None else found
 
     def jvp(self, u: Tensor) -> Tensor:
         """J u, shaped as y; u is shaped as x.
@@ -58,23 +71,18 @@ class Linearised:
             RuntimeError: autograd cannot differentiate the backward pass of an operation between the two.
         """
         if self._transposed is None:
-            v = torch.zeros_like(self.y, requires_grad=True)
-            self._transposed = v, _grad(self.y, self.x.edge, v, create_graph=True)
+            v = self.y.zeros().requires_grad_(True)
+            self._transposed = v, _grad(self._output, self.x.edge, v, create_graph=True)
         v, transposed = self._transposed
         found = None
         if transposed is not None and transposed.requires_grad:
             found = _grad(transposed, v, u.to(transposed.dtype), create_graph=False)
-        return torch.zeros_like(self.y) if found is None else found
-
-    def _filled(self, gradient: Tensor | None) -> Tensor:
-        if gradient is None:
-            return torch.zeros(self.x.shape, dtype=self.x.dtype, device=self.x.device)
-        return gradient
+        return self.y.zeros() if found is None else found
 
 
-def _grad(output: Tensor, by: Any, v: Tensor, *, create_graph: bool) -> Tensor | None:
+def _grad(output: Tensor | GradientEdge, by: Any, v: Tensor, *, create_graph: bool) -> Tensor | None:
     grad = cast(Callable[..., tuple[Tensor | None]], torch.autograd.grad)
-    return grad(output, [by], v, create_graph=create_graph, retain_graph=True, allow_unused=True)[0]
+    return grad((output,), (by,), (v,), create_graph=create_graph, retain_graph=True, allow_unused=True)[0]
 
 
 @contextmanager

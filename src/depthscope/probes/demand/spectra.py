@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from depthscope.core.errors import words_of
 from depthscope.core.streams import stream
 from depthscope.probes.demand.linearise import Anchor, Linearised
 
@@ -79,15 +80,15 @@ def spectrum_of(
     groups = map_.y.shape[0] if per_example else 1
     num_outputs = math.prod(map_.y.shape) // groups
     num_inputs = math.prod(map_.x.shape) // groups
-    square = tuple(map_.y.shape) == map_.x.shape
+    square = map_.y.shape == map_.x.shape
     if num_outputs <= EXACT and 8 * groups * num_outputs * num_inputs <= EXACT_BYTES:
-        return _exact(map_, groups, square)
+        return _exact(map_, groups, square, per_example)
     mean_square, distance = _hutchinson(map_, groups, square, num_probes, seed, name)
     missing, largest, bound, num_iterations = "", None, 0.0, 0
     try:
         largest, bound, num_iterations = _largest(map_, groups, max_iterations, tolerance, seed, name)
     except RuntimeError as error:  # autograd has no word of its own for "no derivative of a derivative"
-        missing = f"its backward pass cannot be differentiated: {str(error).splitlines()[0]}"
+        missing = f"no backward pass through its backward pass: {words_of(error)}"
     root, root_error = (None, 0.0) if distance is None else _root(*distance)
     return Spectrum(
         largest=largest,
@@ -123,12 +124,13 @@ def mixes(map_: Linearised, *, seed: int, name: str) -> bool:
     return False
 
 
-def _exact(map_: Linearised, groups: int, square: bool) -> Spectrum:
+def _exact(map_: Linearised, groups: int, square: bool, per_example: bool) -> Spectrum:
     rows = []
-    basis_GM = torch.zeros(groups, map_.y.numel() // groups, dtype=map_.y.dtype, device=map_.y.device)
+    basis_GM = map_.y.zeros().reshape(groups, -1)
     for column in range(basis_GM.shape[1]):
         basis_GM[:, column] = 1
-        rows.append(map_.vjp(basis_GM.reshape(map_.y.shape)).reshape(groups, -1))
+        # A copy: the identity hands back the vector itself.
+        rows.append(map_.vjp(basis_GM.reshape(map_.y.shape)).reshape(groups, -1).clone())
         basis_GM[:, column] = 0
     jacobian_GMN = torch.stack(rows, dim=1).cpu().double()
     squares = jacobian_GMN.square().sum()
@@ -147,7 +149,7 @@ def _exact(map_: Linearised, groups: int, square: bool) -> Spectrum:
         mean_square=float(squares) / (groups * min(jacobian_GMN.shape[1:])),
         identity_distance=distance,
         exact=True,
-        per_example=groups > 1 or map_.y.shape[:1] == (1,),
+        per_example=per_example,
     )
 
 
@@ -161,13 +163,13 @@ def _hutchinson(
     """
     squares, aways = [], []
     for probe in range(num_probes):
-        signs = stream(seed, "probe", "jacobian", name, "sign", probe).integers(0, 2, size=tuple(map_.y.shape))
+        signs = stream(seed, "probe", "jacobian", name, "sign", probe).integers(0, 2, size=map_.y.shape)
         v = torch.from_numpy(2 * signs - 1).to(device=map_.y.device, dtype=map_.y.dtype)
         product = wide(map_.vjp(v))
         squares.append(product.square().sum())
         if square:
             aways.append((product - wide(v)).square().sum())
-    number = groups * min(map_.y.numel() // groups, math.prod(map_.x.shape) // groups)
+    number = groups * min(math.prod(map_.y.shape) // groups, math.prod(map_.x.shape) // groups)
     return _mean_and_error(squares, number), _mean_and_error(aways, number) if square else None
 
 
@@ -192,6 +194,7 @@ def _largest(
     left vector p, has |J^T U p - s V q| = beta_k |p_k|, so that a singular value of J lies within that of s.
     Without reorthogonalisation converged values come again as copies, which the largest does not mind.
     """
+    _check_adjoint(map_, groups, seed, name)
     v_GN = wide(normal(map_.x, seed, name, "start")).reshape(groups, -1)
     v_GN = v_GN / torch.linalg.vector_norm(v_GN, dim=1, keepdim=True)
     u_GM = torch.zeros((), dtype=v_GN.dtype, device=v_GN.device)
@@ -215,6 +218,26 @@ def _largest(
     return float(largest_G.mean()), float(bound_G.max()), len(alphas)
 
 
+def _check_adjoint(map_: Linearised, groups: int, seed: int, name: str) -> None:
+    """<J u, v> = <u, J^T v> at random u and v.
+
+    A function with a backward pass of its own that may be differentiated only once cuts the graph without an error
+    where nothing else asks for it, and its part of J u is missing.
+
+    Raises:
+        RuntimeError: they differ by more than rounding.
+    """
+    u, v = normal(map_.x, seed, name, "right"), normal(map_.y, seed, name, "left")
+    right, left = wide(map_.jvp(u)), wide(map_.vjp(v))
+    products = wide(v) * right, wide(u) * left
+    sums = [each.reshape(groups, -1).sum(1) for each in products]
+    # What a sum of so many products of random signs would have as its size.
+    sizes = [each.reshape(groups, -1).square().sum(1).sqrt() for each in products]
+    tolerance = 4 * math.sqrt(torch.finfo(map_.y.dtype).eps)
+    if bool(((sums[0] - sums[1]).abs() > tolerance * (sizes[0] + sizes[1])).any()):
+        raise RuntimeError("products with it and with its transpose do not agree")
+
+
 def _of_bidiagonal(alphas: list[Tensor], betas: list[Tensor]) -> tuple[Tensor, Tensor]:
     alphas_GK = torch.cat(alphas, dim=1).cpu().double()
     betas_GK = torch.cat(betas, dim=1).cpu().double()
@@ -230,11 +253,10 @@ def _normalised(vectors: Tensor) -> tuple[Tensor, Tensor]:
     return norms, vectors / torch.where(norms > 0, norms, torch.ones_like(norms))
 
 
-def normal(like: Tensor | Anchor, seed: int, name: str, purpose: str) -> Tensor:
-    """Standard normal numbers in the shape, dtype and place of a tensor or an anchor, from a stream of their own."""
-    shape, dtype, device = tuple(like.shape), like.dtype, like.device
-    drawn = stream(seed, "probe", "jacobian", name, purpose).standard_normal(shape)
-    return torch.from_numpy(np.asarray(drawn)).to(dtype).to(device)
+def normal(like: Anchor, seed: int, name: str, purpose: str) -> Tensor:
+    """Standard normal numbers in the shape, dtype and place of a tensor, from a stream of their own."""
+    drawn = stream(seed, "probe", "jacobian", name, purpose).standard_normal(like.shape)
+    return torch.from_numpy(np.asarray(drawn)).to(like.dtype).to(like.device)
 
 
 def wide(tensor: Tensor) -> Tensor:

@@ -115,7 +115,7 @@ def gradient_trust(
                 f"trust: the model does not run in float64: {words_of(error)}. It may name a dtype of its own "
                 "somewhere; let it follow the dtype of its inputs or weights."
             ) from error
-        return _compared(found, exact, dtype, draws)
+        return _compared(found, exact, loss_scale, dtype, draws)
 
 
 def cost(num_parameters: int, itemsize: int = 4) -> Cost:
@@ -151,7 +151,7 @@ def _gradients(model: nn.Module, batch: Batch, loss_fn: LossFn | None, scale: fl
     backward = cast(Callable[..., None], torch.autograd.backward)
     backward([each * scale for each in start.tensors], start.cotangents)
     found = {
-        name: (each.grad.to_dense() if each.grad.layout is not torch.strided else each.grad).detach() / scale
+        name: (each.grad.to_dense() if each.grad.layout is not torch.strided else each.grad).detach()
         for name, each in model.named_parameters()
         if each.grad is not None
     }
@@ -168,9 +168,9 @@ def _exact(tensor: Tensor, *, device: torch.device) -> Tensor:
     return moved.double() if moved.is_floating_point() else moved
 
 
-def _compared(found: dict[str, Tensor], exact: dict[str, Tensor], dtype: str, draws: bool) -> Trust:
+def _compared(found: dict[str, Tensor], exact: dict[str, Tensor], scale: float, dtype: str, draws: bool) -> Trust:
     # By parameter: <g, G>, |g|^2, |G|^2, |g - G|^2.
-    sums = {name: _sums(found.get(name), gradient) for name, gradient in exact.items()}
+    sums = {name: _sums(found.get(name), gradient, scale) for name, gradient in exact.items()}
     layers: dict[str, list[tuple[float, ...]]] = {}
     for name, each in sums.items():
         layers.setdefault(name.rpartition(".")[0], []).append(each)
@@ -188,12 +188,13 @@ def _compared(found: dict[str, Tensor], exact: dict[str, Tensor], dtype: str, dr
     )
 
 
-def _sums(low: Tensor | None, high: Tensor) -> tuple[float, ...]:
+def _sums(low: Tensor | None, high: Tensor, scale: float) -> tuple[float, ...]:
     if high.is_complex():
         high = torch.view_as_real(high)
         low = None if low is None else torch.view_as_real(low)
     high = high.double()
-    low = torch.zeros_like(high) if low is None else low.to(high.device).double()
+    # Divided in float64: in float16 it would vanish again.
+    low = torch.zeros_like(high) if low is None else low.to(high.device).double() / scale
     four = torch.stack([(low * high).sum(), low.square().sum(), high.square().sum(), (low - high).square().sum()])
     return tuple(four.tolist())
 

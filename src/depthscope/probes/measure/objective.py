@@ -131,6 +131,7 @@ def _classes(scores: Any, targets: Any) -> int | None:
 
 def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
     # Drawn on the CPU in float32, so that every device and dtype gets the same direction.
-    parts = torch.randn((*like.shape, 2) if like.is_complex() else like.shape, generator=generator)
+    shape = (*like.shape, 2) if like.is_complex() else like.shape
+    parts = torch.randn(shape, generator=generator, dtype=torch.float32)
     drawn = torch.view_as_complex(parts) if like.is_complex() else parts
     return drawn.to(like.device, like.dtype)
