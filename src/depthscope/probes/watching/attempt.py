@@ -32,6 +32,7 @@ class Attempt:
         stepped: ids of the optimisers that have stepped.
         unseen: no pass of the model was seen to end in a backward pass.
         skipped: it ended without an update.
+        note: what else limits its readings.
     """
 
     step: int
@@ -51,3 +52,4 @@ class Attempt:
     stepped: set[int] = field(default_factory=set)
     unseen: bool = False
     skipped: bool = False
+    note: str = ""

@@ -108,8 +108,8 @@ def _why_not(outer: nn.Module, inner: nn.Module) -> str:
     for module in [*wrappers, *inner.modules()]:
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
             return (
-                "the model is compiled, and inside of compiled code nothing can be read: boundaries, blocks and additions "
-                "are missing. Probe the uncompiled model (depthscope.probe), or train some steps uncompiled"
+                "the model is compiled, and inside of compiled code nothing can be read: boundaries, blocks and "
+                "additions are missing. Probe the uncompiled model (depthscope.probe), or train some steps uncompiled"
             )
     if any(len(getattr(each, "device_ids", None) or ()) > 1 for each in wrappers):
         return (

@@ -49,7 +49,7 @@ class History:
     def profile(self, structure: Structure, losses: Mapping[int, float]) -> ModelProfile:
         """All records as one profile, with the losses that the loop told of their steps."""
         records = self.records()
-        readings = []
+        readings: list[Reading] = []
         for record in records:
             readings += record.readings
             told = losses.get(record.step)

@@ -90,9 +90,7 @@ class Parameters:
     def changed(self, since: Gradients, among: Collection[int]) -> bool:
         """Whether a gradient bears another mark than it did."""
         return any(
-            self._mark(index) != mark
-            for index, mark in zip(since.indices, since.marks, strict=True)
-            if index in among
+            self._mark(index) != mark for index, mark in zip(since.indices, since.marks, strict=True) if index in among
         )
 
     def cleared(self, since: Gradients) -> bool:

@@ -46,7 +46,9 @@ class _Numbers:
     losses: Sequence[float]
 
 
-def make_record(attempt: Attempt, parameters: Parameters, structure: Structure, *, silent: str, training: bool) -> Record:
+def make_record(
+    attempt: Attempt, parameters: Parameters, structure: Structure, *, silent: str, training: bool
+) -> Record:
     """Bring an attempt to the host.
 
     Args:
@@ -57,9 +59,12 @@ def make_record(attempt: Attempt, parameters: Parameters, structure: Structure, 
         training: whether the model is in train mode.
     """
     numbers = _on_host(attempt)
+    unused = {each.name for each in structure.parameters if not each.used}
+    statuses = parameters.statuses(numbers.gradients, unused)
     seen = unscaled(
-        numbers.gradients,
-        numbers.clipped,
+        # An unused or frozen parameter may still hold an old gradient, or one of zeros: that is no number of this step.
+        {name: norm for name, norm in numbers.gradients.items() if statuses.get(name) == "ok"},
+        {name: norm for name, norm in numbers.clipped.items() if statuses.get(name) == "ok"},
         scale=numbers.scale,
         after_scale=numbers.clipped_scale,
         dtype=parameters.dtype,
@@ -67,13 +72,12 @@ def make_record(attempt: Attempt, parameters: Parameters, structure: Structure, 
     passes = [each for each in attempt.passes if each.reached]
     recorder = _together([each.recorder for each in passes])
     readings = [] if recorder is None else [*recorder.readings(structure, step=attempt.step, scale=seen.scale)]
-    silences = (silent, _without_gradient(readings, structure), seen.note)
+    silences = (silent, _without_gradient(readings, structure), attempt.note)
     readings += _of_parameters(attempt.step, seen, numbers.weights)
     objective: Objective = "loss"
     if passes and len(numbers.losses) == len(passes):
         objective = "model loss"
         readings.append(_reading(attempt.step, "model", "", "loss", math.fsum(numbers.losses) / len(passes)))
-    unused = {each.name for each in structure.parameters if not each.used}
     did_skip = attempt.skipped or numbers.found_inf
     return Record(
         step=attempt.step,
@@ -89,7 +93,7 @@ def make_record(attempt: Attempt, parameters: Parameters, structure: Structure, 
             skipped=why_skipped(readings, structure) if did_skip else "",
             silent="; ".join(each for each in silences if each),
         ),
-        statuses=parameters.statuses(seen.before, unused),
+        statuses=statuses,
     )
 
 

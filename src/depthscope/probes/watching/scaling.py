@@ -23,13 +23,11 @@ class Unscaled:
         before: by parameter, at the end of the backward pass.
         after: by parameter, as the optimiser got them; only those that clipping changed.
         scale: the factor that was taken out.
-        note: how the factor is known where nobody told it; empty where somebody did.
     """
 
     before: Mapping[str, float]
     after: Mapping[str, float]
     scale: float = 1.0
-    note: str = ""
 
 
 def unscaled(
@@ -45,46 +43,23 @@ def unscaled(
     Args:
         before: norms at the end of the backward pass, by parameter.
         after: norms at the optimiser, of those parameters where they were taken.
-        scale: S where the scaler was given.
+        scale: S where the scaler is known.
         after_scale: S where a fused optimiser was told it: `after` still holds it then, and so does `before`.
         dtype: of the gradients.
 
     >>> seen = unscaled({"w": 3072.0}, {"w": 1.5}, scale=1024.0, after_scale=None)
     >>> seen.before, seen.after
     ({'w': 3.0}, {'w': 1.5})
-    >>> unscaled({"w": 3072.0}, {"w": 3.0}, scale=None, after_scale=None).scale
-    1024.0
+    >>> unscaled({"w": 3072.0}, {"w": 3072.0}, scale=None, after_scale=1024.0)
+    Unscaled(before={'w': 3.0}, after={}, scale=1024.0)
     """
-    note = ""
-    if scale is None and after_scale is not None:
-        scale = after_scale
-        note = "a gradient scaler is in use that watch was not given: its factor was read off the optimiser"
-    elif scale is None:
-        scale = _inferred(before, after)
-        if scale != 1:
-            note = (
-                f"a gradient scaler seems to be in use that watch was not given: all gradients were divided by {scale:g} "
-                "before the step, and that is taken for its factor; watch(..., scaler=scaler) makes sure"
-            )
-    plain = {name: norm / scale for name, norm in before.items()}
+    factor = scale if scale is not None else after_scale if after_scale is not None else 1.0
+    plain = {name: norm / factor for name, norm in before.items()}
     got = {name: norm / (after_scale or 1.0) for name, norm in after.items()}
     near = TOLERANCE.get(dtype, 1e-6)
     changed = {
-        name: norm for name, norm in got.items() if name not in plain or not math.isclose(norm, plain[name], rel_tol=near)
+        name: norm
+        for name, norm in got.items()
+        if name not in plain or not math.isclose(norm, plain[name], rel_tol=near)
     }
-    return Unscaled(before=plain, after=changed, scale=scale, note=note)
-
-
-def _inferred(before: Mapping[str, float], after: Mapping[str, float]) -> float:
-    """The power of two that all gradients were divided by; 1 where they were not.
-
-    A scaler's factor is a power of two by default (65,536 at first, doubled and halved); clipping divides by no such
-    number save by chance, and never multiplies.
-    """
-    factors = [before[name] / norm for name, norm in after.items() if norm > 0 and math.isfinite(before.get(name, 0.0))]
-    factors = [each for each in factors if math.isfinite(each) and each > 0]
-    if not factors or max(factors) > min(factors) * (1 + 1e-5):
-        return 1.0
-    exponent = round(math.log2(factors[0]))
-    power = 2.0**exponent
-    return power if exponent >= 1 and math.isclose(power, factors[0], rel_tol=1e-6) else 1.0
+    return Unscaled(before=plain, after=changed, scale=factor)

@@ -11,16 +11,25 @@ that a generator's loss leaves in the discriminator: that is none.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 
 from depthscope.probes.watching.attempt import Attempt
 from depthscope.probes.watching.parameters import Parameters
 from depthscope.probes.watching.passes import Pass
+
+NOT_GIVEN = "a GradScaler is in use that watch was not given; it was found when it called the optimiser's step"
+UNKNOWN = (
+    "if a GradScaler skipped this step, gradients hold its factor here, since watch was not given it: "
+    "watch(..., scaler=scaler)"
+)
 
 
 class Steps:
@@ -51,6 +60,7 @@ class Steps:
         self._attempt: Attempt | None = None
         self._in_closure = False
         self.step = 0
+        self.note = ""
 
     @property
     def current(self) -> int:
@@ -113,6 +123,10 @@ class Steps:
         if attempt.weights is None:
             attempt.weights = self._parameters.weights()
         self._in_closure = closure
+        if self._scaler is None and (found := scaler_above()) is not None:
+            self._scaler = found
+            self.note = NOT_GIVEN
+            attempt.scale = self._scale()
         if not closure:
             self._take(attempt, optimizer)
 
@@ -160,6 +174,7 @@ class Steps:
             self._finish(attempt)
         elif attempt.gradients is not None and not bool(torch.isfinite(attempt.gradients.values).all()):
             attempt.skipped = True
+            attempt.note = "" if self._scaler is not None else UNKNOWN
             if attempt.weights is None:
                 attempt.weights = self._parameters.weights()
             self._finish(attempt)
@@ -169,6 +184,7 @@ class Steps:
     def _finish(self, attempt: Attempt) -> None:
         self._attempt = None
         self.step += 1
+        attempt.note = attempt.note or self.note
         self._done(attempt)
 
     def _take(self, attempt: Attempt, optimizer: Optimizer) -> None:
@@ -197,3 +213,19 @@ class Steps:
 
 def _kept(number: Tensor | float) -> Tensor:
     return torch.as_tensor(number).detach().clone().reshape(1)
+
+
+def scaler_above() -> GradScaler | None:
+    """The GradScaler that is calling the optimiser's step, where one is.
+
+    An optimiser does not hold its scaler, but while it steps the scaler stands above it on the stack.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code in _STEPS_OF_A_SCALER:
+            return cast(GradScaler, frame.f_locals["self"])
+        frame = frame.f_back
+    return None
+
+
+_STEPS_OF_A_SCALER = {GradScaler.step.__code__}

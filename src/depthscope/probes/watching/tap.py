@@ -21,9 +21,11 @@ class Listener(Protocol):
     """What a `Tap` tells."""
 
     def pass_begins(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """A forward pass in train mode with gradients on; what is returned stands for it from here on, None for none."""
+        """A forward pass in train mode with gradients on; what is returned stands for it from here on."""
 
-    def follow(self, ahead: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any] | None:
+    def follow(
+        self, ahead: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> AbstractContextManager[Any] | None:
         """The inner module is about to run: a mode to run it under, with the arguments that it got."""
 
     def pass_ends(self, ahead: Any, output: object, tensors: Sequence[Tensor]) -> None:
@@ -112,7 +114,8 @@ class Tap:
         tensors = [each for each in tensors_of(output) if each.requires_grad]
         self._listener.pass_ends(ahead, output, tensors)
         for tensor in tensors:
-            tensor.register_hook(Hook(lambda _grad, ahead=ahead: self._gradient_begins(ahead)))
+            register: Callable[..., object] = tensor.register_hook  # untyped in torch
+            register(Hook(lambda _grad, ahead=ahead: self._gradient_begins(ahead)))
 
     def _inner_begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._paused or module is not self._inner:
@@ -183,4 +186,3 @@ def _nothing(*_args: object, **_kwargs: object) -> None:
 def _at_end_of_backward(call: Callable[[], None]) -> None:
     # The engine's own list of callbacks, on which DistributedDataParallel and FSDP stand too.
     torch.autograd.Variable._execution_engine.queue_callback(call)
-

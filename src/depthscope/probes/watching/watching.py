@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -43,6 +42,7 @@ class Watching:
         filter: which layers are written; see `watching.choice`. The profile holds all.
         every_step: record and write the parameters' norms of every step; else those of scheduled and skipped ones.
         every_rank: write from every process of a distributed training; else from rank 0 alone.
+        first_step: number of the first step.
 
     Raises:
         UserError: an argument is not what is wanted.
@@ -59,11 +59,14 @@ class Watching:
         filter: object = None,
         every_step: bool = False,
         every_rank: bool = False,
+        first_step: int = 0,
     ) -> None:
         if not isinstance(model, nn.Module):
             raise UserError(f"watch: model: wanted a torch.nn.Module, got {shown(model)}.")
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise UserError(f"watch: every: wanted a whole number of steps, 1 or more; got {shown(every)}.")
+        if isinstance(first_step, bool) or not isinstance(first_step, int) or first_step < 0:
+            raise UserError(f"watch: first_step: wanted a whole number, 0 or more; got {shown(first_step)}.")
         if scaler is not None and not callable(getattr(scaler, "unscale_", None)):
             raise UserError(f"watch: scaler: wanted a torch.amp.GradScaler, got {shown(scaler)}.")
         optimizers = _optimizers(optimizer)
@@ -86,6 +89,7 @@ class Watching:
         self._chosen: Callable[[Reading], bool] | None = None
         self._boundaries = Boundaries(model, inner)
         self._steps = Steps(self._parameters, optimizers, scaler, begin=self._begin, done=self._done)
+        self._steps.step = first_step
         self._tap = Tap(model, inner, follow=self._boundaries.possible, optimizers=optimizers, listener=self)
         self._history = History()
         self._waiting: list[Attempt] = []
@@ -143,7 +147,7 @@ class Watching:
 
     @property
     def num_steps(self) -> int:
-        """Steps seen so far, skipped ones too."""
+        """The number of the next step: of those seen so far, skipped ones too, where the first was 0."""
         return self._steps.step
 
     @property

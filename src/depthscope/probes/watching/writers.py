@@ -92,7 +92,9 @@ class _MlflowNames:
         self._told = False
 
     def __call__(self, values: Mapping[str, float]) -> dict[str, float]:
-        named = {re.sub(r"[^\w\-. /]", "-", re.sub(r"#(\d+)", r".call\1", name)): value for name, value in values.items()}
+        named = {
+            re.sub(r"[^\w\-. /]", "-", re.sub(r"#(\d+)", r".call\1", name)): value for name, value in values.items()
+        }
         changed = next((pair for pair in zip(values, named, strict=False) if pair[0] != pair[1]), None)
         if changed and not self._told:
             self._told = True

@@ -1,0 +1,171 @@
+"""`depthscope.watch`: a training loop measured from outside, and what its numbers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
+
+    from depthscope.core.readings import ModelProfile
+    from depthscope.core.structure import Structure
+    from depthscope.probes.watching import Record, Watching
+
+
+def watch(
+    model: nn.Module,
+    optimizer: Optimizer | Sequence[Optimizer] | None = None,
+    every: int = 100,
+    *,
+    scaler: Any = None,
+    writer: object = None,
+    filter: object = None,
+    every_step: bool = False,
+    every_rank: bool = False,
+    first_step: int = 0,
+) -> Watch:
+    """Watch a training: `with depthscope.watch(model, optimizer) as w:` around the loop, which stays as it is.
+
+    The training ends bit for bit as it would without: weights, buffers, random generators, the optimiser's state.
+    After the block nothing is left on the model.
+
+    - **Every step**: by parameter the norm of its gradient before any clipping, its ratio to the weight's norm, the
+      norm that the optimiser got where clipping changed it, and whether a gradient came at all. The numbers stay on the
+      device. Those of scheduled steps, of skipped ones and of the last are kept; all with `every_step`.
+    - **On scheduled steps** (0, 1, 2, 4, 8, ..., then each multiple of `every`): of the loop's own forward pass the
+      boundary tensors, their gradients, the blocks' multipliers and the residual additions. The first training pass is
+      preceded by one more forward pass, which finds the model's structure and leaves everything as found.
+
+    One step is one `optimizer.step()`, however many backward passes went before it: of several micro-batches norms are
+    summed by their squares. Several optimisers that step after one backward pass make one step. Without an optimiser, a
+    step is all backward passes between two clearings of the gradients, or what `w.step()` says. A step that was skipped
+    because a gradient was not finite is a step and has its record, which names the layer. Passes under `no_grad` or
+    in eval mode are none.
+
+    Written are `depth/{quantity}/{name}`, as `depth/grad_norm/layer3.0` (|dL/dh| at a boundary),
+    `depth/grad_multiplier/h.4`, `depth/residual_ratio/h.4:add`, `depth/weight_grad_norm/fc.weight`, and
+    `depth/model/{quantity}`; a module's second call is `{name}#1`.
+
+    Args:
+        model: as the loop calls it, compiled, DataParallel and DDP included.
+        optimizer: its optimiser, or several.
+        every: steps between two measurements of the boundaries.
+        scaler: the loop's GradScaler, so that all gradients are told without its factor.
+        writer: a TensorBoard SummaryWriter, a W&B run, mlflow, anything with `log(values, step)` or
+            `log_metrics(values, step)`, a function of the two, or a list of these. One that fails warns once.
+        filter: which layers are written (all are kept): indices of blocks (0, 1, -2, -1), "mid", or glob patterns.
+        every_step: keep and write the parameters' norms of every step.
+        every_rank: write from every process of a distributed training, not from rank 0 alone.
+        first_step: number of the first step, of a training that goes on from a checkpoint.
+
+    Raises:
+        UserError: an argument is not what is wanted.
+        MissingDependencyError: PyTorch is not installed.
+    """
+    from depthscope.probes.watching import Watching
+
+    return Watch(
+        Watching(
+            model,
+            optimizer,
+            every,
+            scaler=scaler,
+            writer=writer,
+            filter=filter,
+            every_step=every_step,
+            every_rank=every_rank,
+            first_step=first_step,
+        )
+    )
+
+
+class Watch:
+    """A watched training; see `watch`."""
+
+    def __init__(self, watching: Watching) -> None:
+        self._watching = watching
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        steps = [record.step for record in self.records()]
+        return f"Watch({self.num_steps:,} steps, {len(steps):,} recorded{f': {_short(steps)}' if steps else ''})"
+
+    def start(self) -> None:
+        """Begin, where no `with` block fits."""
+        self._watching.start()
+
+    def stop(self) -> None:
+        """End, and take every hook away. What was recorded stays."""
+        self._watching.stop()
+
+    def step(self) -> None:
+        """Say that a step is over, where no optimiser was given."""
+        self._watching.step()
+
+    def loss(self, value: float | Tensor) -> None:
+        """Tell the training loss of the step under way or just over. A model that gives its own `loss` need not."""
+        self._watching.loss(value)
+
+    def validation(self, value: float | Tensor) -> None:
+        """Tell a validation loss after the steps so far: without, a diagnosis cannot tell overfitting from depth."""
+        self._watching.validation(value)
+
+    @property
+    def num_steps(self) -> int:
+        """The number of the next step."""
+        return self._watching.num_steps
+
+    @property
+    def structure(self) -> Structure:
+        """What was recognised in the model."""
+        return self._watching.structure
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Everything recorded, as `depthscope.probe` gives it of one step."""
+        return self._watching.profile
+
+    @property
+    def losses(self) -> list[tuple[int, float]]:
+        """`(step, training loss)`: as told, else as the model gave it on recorded steps."""
+        told = self._watching.curve("loss")
+        return told or [(each.step, each.value) for each in self.profile.readings if each.quantity == "loss"]
+
+    @property
+    def validations(self) -> list[tuple[int, float]]:
+        """`(step, validation loss)` as told."""
+        return self._watching.curve("validation")
+
+    def records(self) -> tuple[Record, ...]:
+        """One a recorded step: readings, conditions, statuses of parameters."""
+        return self._watching.records()
+
+    def last(self) -> Record | None:
+        """The last step that is over, recorded or not."""
+        return self._watching.last()
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with one row a reading: step, place, name, quantity, value.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        from depthscope.probes.watching.history import to_pandas
+
+        return to_pandas(self.profile.readings)
+
+
+def _short(steps: list[int]) -> str:
+    numbers = [f"{each:,}" for each in steps]
+    return ", ".join(numbers if len(numbers) < 9 else [*numbers[:6], "...", *numbers[-2:]])
