@@ -68,9 +68,9 @@ def whole_body(view: View, theory: Expectation) -> Iterator[Fault]:
             numbers["growth of |h|, decades"] = growth
     if verdict is None:
         return
-    loss, classes = view.profile.value("loss", view.step), view.conditions.num_classes
-    if math.isfinite(loss) and classes and classes > 1 and loss > thresholds.LOSS_OVER_CHANCE * math.log(classes):
-        numbers["loss over ln K"] = loss / math.log(classes)
+    over = _loss_over_chance(view)
+    if over > thresholds.LOSS_OVER_CHANCE:
+        numbers["loss over ln K"] = over
         limits["loss over ln K"] = thresholds.LOSS_OVER_CHANCE
     expected = [theory.multipliers[name].value for name in view.multipliers if name in theory.multipliers]
     if expected and 2 * len(expected) > len(view.multipliers):
@@ -88,6 +88,20 @@ def whole_body(view: View, theory: Expectation) -> Iterator[Fault]:
         thresholds=limits,
         inferred=not explained,
     )
+
+
+def _loss_over_chance(view: View) -> float:
+    """How many times ln K the loss is, whatever factor it bears; nan where that is not known.
+
+    Of c times the mean cross entropy of B examples, |dL/dlogits| sqrt(B) is c sqrt(1 - 1/K) where all classes are as
+    likely and at most c sqrt(2): it gives c to within a factor of 1.5, and without it no loss could be told from
+    a scaled one.
+    """
+    loss, classes = view.profile.value("loss", view.step), view.conditions.num_classes
+    end = view.grad_norms.get(view.structure.boundaries[-1].name, 0.0)
+    if not (classes and classes > 1 and end > 0 and math.isfinite(loss) and math.isfinite(end)):
+        return math.nan
+    return loss / (end * math.sqrt(view.conditions.batch)) / math.log(classes)
 
 
 def _growth(view: View) -> float:
