@@ -71,7 +71,7 @@ def residual(graph: Graph, at: int) -> Found | None:
     operand carries x. The addition of that sum to x is; x + attention + mlp, added one by one, has two.
     """
     pair = operands(graph, at)
-    if pair is None:
+    if pair is None or _interpolates(graph, at, pair):
         return None
     shape = graph.shape[graph.steps[at].outputs[0]]
     wide = [graph.shape[each] == shape for each in pair]  # a shortcut carries all of x; what is broadcast conditions it
@@ -136,8 +136,33 @@ def _passed(graph: Graph, step: Step, taken: tuple[int, ...], way: list[int]) ->
     return past
 
 
+def _interpolates(graph: Graph, at: int, pair: tuple[int, int]) -> bool:
+    """Whether a step is part of n + z (h - n) with a z that depends on the input: a GRU's gate by another name."""
+
+    def product(value: int) -> int:
+        step = graph.producer[value]
+        return step if step >= 0 and graph.steps[step].sort == "multiply" and len(graph.flows[step]) > 1 else -1
+
+    def differences(step: int) -> list[int]:
+        producers = [graph.producer[each] for each in graph.flows[step]]
+        return [each for each in producers if each >= 0 and graph.steps[each].base in ("sub", "rsub")]
+
+    ends = [(at, pair)]
+    scaled = graph.only_user.get(graph.steps[at].outputs[0], -1)
+    if scaled >= 0 and graph.steps[scaled].outputs:
+        user = graph.only_user.get(graph.steps[scaled].outputs[0], -1)
+        if user >= 0 and at in differences(scaled) and (other := operands(graph, user)) is not None:
+            ends.append((user, other))
+    for _, (first, second) in ends:
+        for one, two in ((first, second), (second, first)):
+            scaled = product(two)
+            if scaled >= 0 and any(one in graph.flows[each] for each in differences(scaled)):
+                return True
+    return False
+
+
 def _scores(graph: Graph, value: int) -> bool:
-    """Whether a value goes straight into a softmax over more than classes: attention scores and their bias."""
+    """Whether a value goes straight into a softmax: attention scores and their bias."""
     for _ in range(8):
         user = graph.only_user.get(value, -1)
         if user < 0:

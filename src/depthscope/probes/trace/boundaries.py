@@ -72,11 +72,11 @@ def _cuts(graph: Graph, path: tuple[int, ...]) -> list[Cut]:
 
 
 def edges(graph: Graph, additions: frozenset[int]) -> Edges | None:
-    """The boundaries: what goes into each segment that holds something, the model's input and its output.
+    """The boundaries: what goes into each segment that holds a weight, the model's input and its output.
 
-    Segments lie between neighbouring cuts. Those that hold none (see `_holding`;normalisers, activations, pooling) belong to the
-    block before them, so that a block of Linear-BN-ReLU ends at the ReLU's output, that of a Post-LN transformer
-    at the normaliser's, that of a pre-activation network at the sum. What follows the last block before
+    Segments lie between neighbouring cuts. Those without a weight (normalisers, activations, pooling; see `_holding`)
+    belong to the block before them, so that a block of Linear-BN-ReLU ends at the ReLU's output, that of a Post-LN
+    transformer at the normaliser's, that of a pre-activation network at the sum. What follows the last block before
     the head (the final normaliser of a pre-activation network, the global pooling) is the head's, so far as the block
     before ends sooner: x_L lies where x_{L-1} does.
 
@@ -123,7 +123,7 @@ def _holding(graph: Graph, inside: list[list[int]], additions: frozenset[int]) -
 
     Embeddings that are added to the first one, such as those of positions, are part of the stem.
     """
-    holding = []
+    holding: list[int] = []
     only_embeddings = True
     for at, steps in enumerate(inside):
         sorts = {graph.steps[each].sort for each in steps if graph.steps[each].weighted}

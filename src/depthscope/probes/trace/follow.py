@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from depthscope.probes.mode import Mode
 from depthscope.probes.trace.ops import info_of
+from depthscope.probes.trace.settings import unfused
 from depthscope.probes.trace.tensors import tensor_arguments
 from depthscope.probes.trace.tracing import Traced
 
@@ -27,7 +28,7 @@ class Listener(Protocol):
         """A residual addition is about to run; the operands are whole, and are used as they go into the sum."""
 
 
-class Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class is untyped
+class Follow(Mode):
     """Follow a forward pass of the model that was traced; enter it around the call.
 
     A boundary is told when the next operation begins or the pass ends: by then autograd has set its `grad_fn`, also
@@ -40,7 +41,7 @@ class Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cla
     """
 
     def __init__(self, traced: Traced, listener: Listener) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.departed: str = ""
         """Where the operations began to differ from those traced; empty where they did not."""
         self._traced = traced
@@ -82,7 +83,14 @@ class Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cla
                     self._pending.append((index, outs[place]))
         return out
 
+    def __enter__(self) -> Follow:
+        self._unfused = unfused()
+        self._unfused.__enter__()
+        super().__enter__()
+        return self
+
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self._unfused.__exit__(None, None, None)
         super().__exit__(kind, value, trace)  # type: ignore[no-untyped-call]
         if kind is None and not self.departed:
             self._flush()

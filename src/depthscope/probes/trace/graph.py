@@ -94,8 +94,10 @@ class Graph:
     """Values of the tensors passed to the model."""
     output: int = -1
     """Value of the model's output; -1 where none of its tensors depends on the input."""
+    outputs: list[int] = field(default_factory=list)
+    """Values of all tensors in the model's output."""
     flows: list[tuple[int, ...]] = field(default_factory=list)
-    """By step, the inputs through which the data flows; filled by `finish`."""
+    """By step, the inputs through which the data flows, none where it flows nowhere; filled by `finish`."""
     only_user: dict[int, int] = field(default_factory=dict)
     """The step into which a value flows, where it is one; filled by `finish`."""
 
@@ -111,7 +113,11 @@ class Graph:
     def finish(self) -> None:
         """Find where the data flows (see the top of this file). Linear in the steps."""
         fed = self._fed()
-        for step in self.steps:
+        live = self._live()
+        for at, step in enumerate(self.steps):
+            if not live[at]:
+                self.flows.append(())
+                continue
             taken = [each for each in dict.fromkeys(step.inputs) if self.data[each]]
             if any(self.deep[each] for each in taken):
                 taken = [each for each in taken if self.deep[each] or fed[each]]
@@ -122,6 +128,23 @@ class Graph:
         appliers = Counter(name for step in self.steps if step.weighted for name in step.weights)
         for step in self.steps:
             step.reused = step.weighted and any(appliers[name] > 1 for name in step.weights)
+
+    def _live(self) -> list[bool]:
+        """Steps whose results reach the output; not the copies that autograd makes of what is then overwritten."""
+        ends = [each for each in self.outputs if self.data[each]]
+        if not ends:  # an output of a sort that shows no tensor
+            return [True] * len(self.steps)
+        needed = bytearray(len(self.producer))
+        for each in ends:
+            needed[each] = 1
+        live = [False] * len(self.steps)
+        for at in range(len(self.steps) - 1, -1, -1):
+            step = self.steps[at]
+            if any(needed[each] for each in step.outputs):
+                live[at] = True
+                for each in step.inputs:
+                    needed[each] = 1
+        return live
 
     def _fed(self) -> list[bool]:
         """Shallow floats that a weight takes, or that come of such: the raw input, as against a mask."""

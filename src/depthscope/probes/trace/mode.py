@@ -23,7 +23,7 @@ from depthscope.probes.trace.classify import Classifier, Operand
 from depthscope.probes.trace.graph import Call, Graph, Step
 from depthscope.probes.trace.ops import OpInfo, info_of
 from depthscope.probes.trace.outputs import tensors_of
-from depthscope.probes.trace.tensors import tensor_arguments
+from depthscope.probes.trace.tensors import Region, tensor_arguments
 
 _weak_tensor: Callable[[Tensor], Any] = torch._C._WeakTensorRef  # type: ignore[attr-defined]
 _DETACH = torch.ops.aten.detach.default
@@ -49,7 +49,7 @@ class Recorder(Mode):
         self._open: list[int] = []
         self._alive: list[Any] = []
         self._known: dict[int, tuple[int, int, int]] = {}  # tensor -> value, storage, writes seen
-        self._written: dict[int, list[tuple[int, int]]] = {}  # storage -> (value, entries) of each write
+        self._written: dict[int, list[tuple[int, Region]]] = {}  # storage -> value and place of each write
         self._latest: dict[int, int] = {}  # storage -> last value seen in it
         self._consumed: dict[int, frozenset[str]] = {}  # value that is no data -> parameters that it is made of
         self._fixed: set[int] = set()
@@ -111,9 +111,12 @@ class Recorder(Mode):
         writes = self._written.get(storage, ())
         if len(writes) == seen:
             return value
-        news = list(writes)[seen:]
-        last, entries = news[-1]
-        value = last if entries >= tensor.numel() else self._join((value, *(each for each, _ in news)), tensor)
+        here = Region.of(tensor)
+        news = [(each, region) for each, region in list(writes)[seen:] if not region.apart(here)]
+        if news and news[-1][1] == here:
+            value = news[-1][0]
+        elif news:
+            value = self._join((value, *(each for each, _ in news)), tensor)
         self._known[tensor._cdata] = (value, storage, len(writes))
         return value
 
@@ -224,7 +227,7 @@ class Recorder(Mode):
         value = self._add(tensor, data=data, deep=deep, step=step)
         storage = self._known[tensor._cdata][1]
         if storage:
-            self._written.setdefault(storage, []).append((value, tensor.numel()))
+            self._written.setdefault(storage, []).append((value, Region.of(tensor)))
             self._known[tensor._cdata] = (value, storage, len(self._written[storage]))
         return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from depthscope.probes.guard import as_found
 from depthscope.probes.trace.graph import Graph
 from depthscope.probes.trace.mode import Recorder
 from depthscope.probes.trace.outputs import main_outputs, tensors_of
+from depthscope.probes.trace.settings import unfused
 from depthscope.probes.trace.structure import Positions, structure_of
 
 
@@ -41,16 +43,16 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
     The pass runs with gradients on, since models take other ways without (the fast path of `nn.TransformerEncoder`),
     but what autograd would save for a backward pass is let go at once: the memory is that of a pass without. A model
-    that differentiates in its own forward pass is run again with everything saved.
+    that differentiates in its own forward pass, or uses `torch.func`, is run again with everything saved.
 
     Args:
         model: without wrappers (`probes.guard.unwrapped`); left bitwise as found.
-        args: its arguments. Tensors among them are the data; a model that writes into them writes into clones.
+        args: its arguments. Tensors among them are the data. The model may write into them: pass clones.
         kwargs: likewise, by name.
     """
     for keep in (False, True):
         try:
-            with as_found(model), torch.enable_grad():
+            with as_found(model), torch.enable_grad(), unfused():
                 recorder = _record(model, args, kwargs, keep=keep)
                 recorder.graph.finish()
                 recorder.classify.facts.settle()
@@ -58,6 +60,9 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
                 return Traced(structure=structure, positions=positions, funcs=tuple(recorder.funcs))
         except _Needed:
             continue
+        except RuntimeError as error:
+            if keep or "saved tensor" not in str(error):
+                raise
     raise AssertionError("the second pass saves everything")
 
 
@@ -67,21 +72,16 @@ def _let_go(saved: None) -> Tensor:
 
 def _record(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, keep: bool) -> Recorder:
     recorder = Recorder(model, tensors_of((args, kwargs)))
-    saving = torch.autograd.graph.saved_tensors_hooks(
-        (lambda tensor: tensor) if keep else _nothing, _kept if keep else _let_go
-    )
+    saving = nullcontext() if keep else torch.autograd.graph.saved_tensors_hooks(_nothing, _let_go)
     with recorder.named(), saving, recorder:
         output = model(*args, **kwargs)
+    recorder.graph.outputs = [recorder.value_of(tensor) for tensor in tensors_of(output)]
     recorder.graph.output = _output(recorder, output)
     return recorder
 
 
 def _nothing(tensor: Tensor) -> None:
     return None
-
-
-def _kept(tensor: Tensor) -> Tensor:
-    return tensor
 
 
 def _output(recorder: Recorder, output: Any) -> int:
