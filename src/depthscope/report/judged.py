@@ -27,7 +27,7 @@ def claims(results: Results, findings: Sequence[Finding], words: Words) -> list[
     """A card a finding: verdict, text, figure, reason, and the estimates behind it."""
     declared = {claim.name: claim for claim in results.study.claims}
     tuned = results.study.tuned.field if results.study.tuned else None
-    return [_card(finding, declared.get(finding.claim), words, tuned) for finding in findings]
+    return [card(finding, declared.get(finding.claim), words, tuned) for finding in findings]
 
 
 def declared(results: Results, words: Words) -> str:
@@ -119,7 +119,15 @@ def describe(finding: Finding, estimate: Estimate, words: Words) -> str:
     )
 
 
-def _card(finding: Finding, claim: Claim | None, words: Words, tuned: str | None) -> dict[str, Any]:
+def card(finding: Finding, claim: Claim | None, words: Words, tuned: str | None) -> dict[str, Any]:
+    """What the template shows of a finding, with what draws its figure.
+
+    Args:
+        finding: judged.
+        claim: as the study declares it; None where it no longer does.
+        words: language.
+        tuned: the field that was tuned for each arm, if one was.
+    """
     first = finding.estimates[0] if finding.estimates else None
     squares = first is not None and first.unit == "fraction" and 0 < len(first.values) <= MAX_SQUARES
     judged = [each for each in judged_estimates(finding) if each.value is not None]

@@ -11,7 +11,7 @@ from depthscope.analysis.table import Results
 from depthscope.report import content, gallery, glossary, held, judged, recipe, sections, tuned
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
-from depthscope.report.sheet import Charts, fill, placed
+from depthscope.report.sheet import Charts, fill, placed, placed_claim
 from depthscope.report.strings import Lang
 from depthscope.report.words import Words
 
@@ -65,7 +65,7 @@ def render(
         "headline_sentences": [sections.pieces(each) for each in sentences],
         "partial": sections.partial(results, words),
         "hero": placed(hero, charts) if hero else None,
-        "claims": [_claim(each, charts) for each in judged.claims(results, findings, words)],
+        "claims": [placed_claim(each, charts) for each in judged.claims(results, findings, words)],
         "declared": judged.declared(results, words),
         "counted": judged.counted(findings, words),
         "level": estimates.level,
@@ -83,14 +83,6 @@ def render(
     }
     context["toc"] = _toc(context, words)
     return fill("page.html.j2", context, charts)
-
-
-def _claim(claim: dict[str, Any], charts: Charts) -> dict[str, Any]:
-    chart = claim.pop("draw")
-    if chart is None:
-        return claim
-    drawn = chart()
-    return {**claim, "chart": charts.add(f"claim-{claim['claim']}", drawn, {}), "height": drawn.height}
 
 
 def _toc(context: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:

@@ -124,6 +124,15 @@ def placed(block: Block, charts: Charts) -> dict[str, Any]:
     }
 
 
+def placed_claim(claim: dict[str, Any], charts: Charts) -> dict[str, Any]:
+    """A card of `judged` as the template wants it; its chart is taken in."""
+    chart = claim.pop("draw")
+    if chart is None:
+        return claim
+    drawn = chart()
+    return {**claim, "chart": charts.add(f"claim-{claim['claim']}", drawn, {}), "height": drawn.height}
+
+
 def css_color(color: str) -> str:
     """The colour as a CSS variable, so that the style sheet can swap it for dark paper."""
     return f"var(--c{color[1:]})" if color in palette.DARK else color

@@ -61,19 +61,20 @@ def tell(diagnosis: ModelDiagnosis, words: Words) -> Told:
         rows.append(Row(name=words("model.repair"), text=repair))
     for fault in diagnosis.others:
         head = words(f"verdict.{fault.verdict}")
-        said = f"{head}{words('colon')}{_sentence(fault, words)}"
+        said = f"{head}{words('colon')}{sentence(fault, words)}"
         rows.append(Row(name=words("model.also"), text=said, inferred=fault.inferred))
     if words.lang == "en" and diagnosis.notes:  # each is said elsewhere on the page, by conditions and statuses
         rows.append(Row(name=words("model.notes"), text="; ".join(diagnosis.notes) + "."))
     return Told(
         verdict=verdict,
         tone=tones.get(diagnosis.verdict, "refuted"),
-        sentences=(_sentence(diagnosis, words),),
+        sentences=(sentence(diagnosis, words),),
         rows=tuple(rows),
     )
 
 
-def _sentence(fault: Fault | ModelDiagnosis, words: Words) -> str:
+def sentence(fault: Fault | ModelDiagnosis, words: Words) -> str:
+    """What was found, in one: that of `analysis` in English, the place and the cause in other languages."""
     if words.lang == "en":
         return fault.sentence
     where = f"{_where(fault, words)}{words('colon')}" if fault.where else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,6 +21,25 @@ Progress = Callable[[str, int, int, float], None]
 """`(variant, seed, updates done, loss)`, after each update."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What came of it.
+
+    Attributes:
+        runs: by seed, and in the order of the variants.
+        evaluated: examples behind the clean figures of the training data.
+        validated: likewise of the validation data.
+        unrepeated: variants whose two builds with the first seed started from other values.
+        device: type of the device that the models lay on.
+    """
+
+    runs: tuple[VariantRun, ...]
+    evaluated: int
+    validated: int
+    unrepeated: tuple[str, ...]
+    device: str
+
+
 def train_variants(
     variants: Mapping[str, Factory],
     source: Source,
@@ -30,27 +50,25 @@ def train_variants(
     make_optimizer: MakeOptimizer,
     validation: Source | None = None,
     progress: Progress | None = None,
-) -> tuple[tuple[VariantRun, ...], tuple[int, int], tuple[str, ...]]:
+) -> Trained:
     """Train every variant with every seed.
 
     For each seed: the global generators are put at the same place before each factory; each batch is drawn once and
     given to each variant as a clone; before an update the generators are put where this step's draws start,
     the same for each. Generators, grad mode and autocast are the caller's again afterwards.
 
-    Returns:
-        The runs, by seed and in the order of the variants; (examples behind the clean figures, validation examples);
-        names of variants that two builds with the first seed did not give the same values.
-
     Raises:
         UserError: bad input; or no run at all could be trained, with the first reason.
     """
     runs: list[VariantRun] = []
     counts = (0, 0)
+    homes: set[str] = set()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with undisturbed(device):
         unrepeated = _unrepeated(variants, seeds[0])
         for seed in seeds:
             arms = _arms(variants, seed, loss_fn, make_optimizer)
+            homes |= {parameter.device.type for arm in arms for parameter in arm.model.parameters()}
             batches = source.batches(seed)
             first: Any = None
             for step in range(steps):
@@ -80,7 +98,13 @@ def train_variants(
                 runs.append(arm.finished())
     if all(run.outcome.status == "failed" for run in runs):
         raise UserError(f"compare: no variant could be trained. {runs[0].arm}, seed {runs[0].seed}: {_why(runs[0])}")
-    return tuple(runs), counts, unrepeated
+    return Trained(
+        runs=tuple(runs),
+        evaluated=counts[0],
+        validated=counts[1],
+        unrepeated=unrepeated,
+        device=", ".join(sorted(homes)),
+    )
 
 
 def _why(run: VariantRun) -> str:
