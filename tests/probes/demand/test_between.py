@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from depthscope.core.errors import UserError
-from depthscope.probes.demand.between import block_spectra, cost
-from depthscope.probes.demand.jacobian import spectrum
+from depthscope.probes.demand import block_spectra, jacobian_cost, spectrum
 from depthscope.probes.demand.linearise import Anchor, Linearised
 
 
@@ -186,7 +185,7 @@ def test_the_cost_is_an_upper_bound_of_what_is_done() -> None:
 
     apply: Any = Counted.apply
     spectrum(lambda x: apply(model.block(0, x)), inputs(3, 140))
-    told = cost(block_spectra(model, inputs(3, 140), max_iterations=1, num_probes=1).structure, 3)
+    told = jacobian_cost(block_spectra(model, inputs(3, 140), max_iterations=1, num_probes=1).structure, 3)
     assert passes > 16
     assert told.backwards * 2 >= passes
     assert "training steps" in str(told)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from depthscope.core.errors import UserError
 from depthscope.models.convnet import cifar_resnet
 from depthscope.models.init import build
-from depthscope.probes.demand.jacobian import spectrum
-from depthscope.probes.demand.spectra import EXACT, Spectrum
+from depthscope.probes.demand import Spectrum, spectrum
+from depthscope.probes.demand.spectra import EXACT
 
 SMALL, LARGE = 40, 3 * EXACT // 2
 """Widths at which the Jacobian is formed, and at which it is estimated."""

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from depthscope.probes.demand.rank import MAX_ROWS, cost, effective_rank
-from depthscope.probes.demand.reducers import is_sequence, rank_reducer
+from depthscope.probes.demand import effective_rank, rank_cost, rank_reducer
+from depthscope.probes.demand.rank import MAX_ROWS
+from depthscope.probes.demand.rows import is_sequence
 from depthscope.probes.trace import Follow, trace
 
 
@@ -115,7 +116,8 @@ def test_the_reducer_reads_every_boundary_by_its_layout() -> None:
 
 
 def test_cost_names_the_decompositions() -> None:
-    told = cost(64, [(512,), (10,), (16, 8, 8)])
-    assert told.forwards == 1
-    assert "order 63 or less" in str(told) or "order 64 or less" in str(told)
-    assert told.num_bytes >= 8 * 64 * 1024
+    told = rank_cost(trace(Net(), (torch.zeros(2, 3, 5),), {}).structure, 64)
+    # Boundaries of 3 x 5 and 4 x 5 an example, then 64 x 5 positions of 4.
+    assert (told.forwards, told.backwards) == (1, 0)
+    assert "order 20 or less" in str(told)
+    assert told.num_bytes == 8 * (2 * 64 * 20 + 2 * 20**2)

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from depthscope.core.errors import UserError
+from depthscope.core.structure import Parameter, Structure
 from depthscope.models.convnet import cifar_resnet
 from depthscope.models.init import build
-from depthscope.probes.demand.trust import cost, gradient_trust
+from depthscope.probes.demand import gradient_trust, trust_cost
 
 
 def images(num: int, size: int) -> tuple[Tensor, Tensor]:
@@ -202,5 +203,5 @@ def test_what_cannot_be_compared_is_told_in_one_line(model: nn.Module, words: st
 
 
 def test_cost_counts_both_passes() -> None:
-    told = cost(1_000_000)
+    told = trust_cost(Structure(boundaries=(), blocks=(), parameters=(Parameter(name="w", shape=(1000, 1000)),)))
     assert (told.forwards, told.backwards, told.num_bytes) == (2, 2, 20_000_000)

@@ -11,9 +11,9 @@ from scipy.special import ndtri
 from torch import Tensor, nn
 
 from depthscope.core.errors import UserError
-from depthscope.probes.demand.reducers import relu_depth, unit_reducer
-from depthscope.probes.demand.silent import expected_silent
-from depthscope.probes.demand.units import cost, dead_fraction, saturated_fraction, too_few
+from depthscope.probes.demand import expected_silent, too_few, unit_reducer, units_cost
+from depthscope.probes.demand.reducers import relu_depth
+from depthscope.probes.demand.units import dead_fraction, saturated_fraction
 from depthscope.probes.trace import Follow, trace
 
 
@@ -143,4 +143,4 @@ def test_saturation_is_read_behind_tanh_alone_and_chance_behind_plain_relu_alone
 def test_bad_arguments_and_cost() -> None:
     with pytest.raises(UserError, match="depth"):
         expected_silent(0, 20)
-    assert "1 forward" in str(cost(3))
+    assert "1 forward" in str(units_cost(trace(relu_net(4, 2), (torch.zeros(2, 4),), {}).structure))

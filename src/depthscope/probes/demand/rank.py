@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from depthscope.core.structure import Structure
 from depthscope.probes.demand.cost import Cost
-from depthscope.probes.demand.rows import as_rows
+from depthscope.probes.demand.rows import as_rows, is_sequence
 from depthscope.probes.demand.spectra import wide
 
 MAX_ROWS = 2048
@@ -66,21 +66,21 @@ def effective_rank(h: Tensor, *, sequence: bool = True) -> tuple[float, int]:
     return float(torch.exp(-torch.special.xlogy(p, p).sum())), limit
 
 
-def cost(num_examples: int, shapes: Sequence[tuple[int, ...]], *, sequence: bool = True) -> Cost:
-    """Of the effective rank at boundaries, during one forward pass.
+def cost(structure: Structure, num_examples: int) -> Cost:
+    """Of the effective rank at every boundary, during one forward pass.
 
     The decompositions cost no pass of the model: their time is that of a cube of rows or columns, the fewer.
 
     Args:
+        structure: of the model.
         num_examples: in the batch.
-        shapes: of an example at each boundary.
-        sequence: two dimensions are [T, F].
     """
-    largest = most = 0
-    for shape in shapes:
-        positions = shape[0] if len(shape) == 2 and sequence else 1
-        rows, columns = min(num_examples * positions, MAX_ROWS), math.prod(shape) // max(positions, 1)
-        largest = max(largest, 8 * (2 * rows * columns + 2 * min(rows, columns) ** 2))
-        most = max(most, min(rows, columns))
-    note = f"and an eigenvalue decomposition of order {most} or less at each of {len(shapes)} boundaries"
-    return Cost(what="effective rank", forwards=1, backwards=0, num_bytes=largest, note=note)
+    num_bytes = order = 0
+    for boundary in structure.boundaries:
+        positions = boundary.shape[0] if is_sequence(structure, boundary.index) else 1
+        rows, columns = min(num_examples * positions, MAX_ROWS), math.prod(boundary.shape) // max(positions, 1)
+        # The table in float64 and about its mean, its products, and the workspace of their decomposition.
+        num_bytes = max(num_bytes, 8 * (2 * rows * columns + 2 * min(rows, columns) ** 2))
+        order = max(order, min(rows, columns))
+    note = f"and an eigenvalue decomposition of order {order} or less at each of {len(structure.boundaries)} boundaries"
+    return Cost(what="effective rank", forwards=1, backwards=0, num_bytes=num_bytes, note=note)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from depthscope.core.structure import Block, Op, Structure
 from depthscope.probes.demand.rank import effective_rank
+from depthscope.probes.demand.rows import is_sequence
 from depthscope.probes.demand.silent import expected_silent
 from depthscope.probes.demand.units import dead_fraction, saturated_fraction
 
@@ -56,24 +57,6 @@ def unit_reducer(structure: Structure) -> Reducer:
         return found
 
     return reduce
-
-
-def is_sequence(structure: Structure, index: int) -> bool:
-    """Whether a boundary of two dimensions an example is [T, F], a sequence, and not [C, L], channels.
-
-    What takes it decides, the next operation that treats its dimensions unlike; at the end of the model what gave it.
-    """
-    if len(structure.boundaries[index].shape) != 2:
-        return False
-    following = (op for block in structure.blocks[index:] for op in block.ops)
-    before = (op for block in reversed(structure.blocks[:index]) for op in reversed(block.ops))
-    for ops in (following, before):
-        for op in ops:
-            if op.kind in ("linear", "attention", "recurrent", "embedding") or op.name in ("layer", "rms"):
-                return True
-            if op.kind == "conv" or op.name in ("batch", "instance", "group"):
-                return False
-    return True
 
 
 def relu_depth(structure: Structure, index: int) -> int:

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from depthscope.core.structure import Structure
+
 
 def as_rows(h: Tensor, *, sequence: bool = True) -> Tensor:
     """[N, columns]: a position of a sequence, or all of an example, flattened, is a row.
@@ -42,3 +44,21 @@ def as_units(h: Tensor, *, sequence: bool = True) -> Tensor:
     if h.ndim > 3 or (h.ndim == 3 and not sequence):
         return h.flatten(2)
     return as_rows(h).unsqueeze(-1)
+
+
+def is_sequence(structure: Structure, index: int) -> bool:
+    """Whether a boundary of two dimensions an example is [T, F], a sequence, and not [C, L], channels.
+
+    What takes it decides, the next operation that treats its dimensions unlike; at the end of the model what gave it.
+    """
+    if len(structure.boundaries[index].shape) != 2:
+        return False
+    following = (op for block in structure.blocks[index:] for op in block.ops)
+    before = (op for block in reversed(structure.blocks[:index]) for op in reversed(block.ops))
+    for ops in (following, before):
+        for op in ops:
+            if op.kind in ("linear", "attention", "recurrent", "embedding") or op.name in ("layer", "rms"):
+                return True
+            if op.kind == "conv" or op.name in ("batch", "instance", "group"):
+                return False
+    return True

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from depthscope.core.errors import UserError, words_of
 from depthscope.core.readings import Reading
+from depthscope.core.structure import Structure
 from depthscope.probes.demand.cost import Cost
 from depthscope.probes.demand.linearise import with_gradients
 from depthscope.probes.guard import as_found, unwrapped
@@ -118,21 +119,21 @@ def gradient_trust(
         return _compared(found, exact, loss_scale, dtype, draws)
 
 
-def cost(num_parameters: int, itemsize: int = 4) -> Cost:
+def cost(structure: Structure, *, itemsize: int = 4) -> Cost:
     """Of `gradient_trust`: two copies of the model, never at once, and two gradients.
 
     Args:
-        num_parameters: numbers in the model's parameters.
-        itemsize: bytes of one.
+        structure: of the model.
+        itemsize: bytes of a number in the model's dtype.
     """
     return Cost(
         what="numerical trust",
         forwards=2,
         backwards=2,
         # The copy in float64, its gradient, and the gradient of the other; activations of twice float32's size.
-        num_bytes=num_parameters * (8 + 8 + itemsize),
-        note="and once more the activations, one pass of each kind being in float64, which takes twice the time of "
-        "float32 on a CPU and up to 64 times on a GPU",
+        num_bytes=structure.num_parameters * (8 + 8 + itemsize),
+        note="and the activations in float64; its passes take twice the time of float32 on a CPU, and up to 64 times "
+        "on a GPU",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from depthscope.core.structure import Structure
 from depthscope.probes.demand.cost import Cost
 from depthscope.probes.demand.rows import as_units
 
@@ -75,7 +76,7 @@ def saturated_fraction(h: Tensor, activation: str, *, sequence: bool = True) -> 
     return float(near.sum().cpu()) / near.numel()
 
 
-def cost(num_boundaries: int) -> Cost:
-    """Of dead and saturated units at boundaries, during one forward pass."""
-    note = f"at {num_boundaries} boundaries; once for a depth and a number of examples, up to seconds of simulation"
+def cost(structure: Structure) -> Cost:
+    """Of dead and saturated units at every boundary, during one forward pass."""
+    note = f"at {len(structure.boundaries)} boundaries; seconds of simulation, once, where layers are plain ReLU"
     return Cost(what="dead and saturated units", forwards=1, backwards=0, num_bytes=0, note=note)
