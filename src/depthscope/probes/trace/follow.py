@@ -51,14 +51,16 @@ class Follow(Mode):
         self._pending: list[tuple[int, Tensor]] = []
         self._thread = threading.get_ident()
         positions = traced.positions
-        self._before: dict[int, list[tuple[int, bool | int]]] = {}
+        self._taken: dict[int, list[tuple[int, int]]] = {}
+        self._sums: dict[int, tuple[int, bool]] = {}
         self._after: dict[int, list[tuple[int, int]]] = {}
         for index, place in enumerate(positions.boundaries):
             if place is not None:
-                table = self._before if index == 0 else self._after
-                table.setdefault(place.op, []).append((-1 if index == 0 else index, place.at))
+                table = self._taken if place.taken else self._after
+                table.setdefault(place.op, []).append((index, place.at))
         for index, (op, first) in enumerate(zip(positions.additions, positions.skip_first, strict=True)):
-            self._before.setdefault(op, []).append((index, first))
+            self._sums[op] = (index, first)
+        self._before = self._taken.keys() | self._sums.keys()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -78,9 +80,7 @@ class Follow(Mode):
         out = func(*args, **kwargs)
         if at in self._after:
             outs = list(tensor_arguments((out,), {}))
-            for index, place in self._after[at]:
-                if place < len(outs):
-                    self._pending.append((index, outs[place]))
+            self._pending.extend((index, outs[place]) for index, place in self._after[at])
         return out
 
     def __enter__(self) -> Follow:
@@ -113,16 +113,13 @@ class Follow(Mode):
         )
 
     def _tell(self, at: int, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        for index, mark in self._before[at]:
-            if index < 0:
-                taken = list(tensor_arguments(args, kwargs))
-                if mark < len(taken):
-                    self._listener.boundary(0, taken[mark])
-                continue
+        for index, place in self._taken.get(at, ()):
+            self._listener.boundary(index, list(tensor_arguments(args, kwargs))[place])
+        if at in self._sums:
+            index, skip_first = self._sums[at]
             with torch.no_grad():
                 first, second = _summands(func, args, kwargs)
-                skip, branch = (first, second) if mark else (second, first)
-                self._listener.addition(index, branch, skip)
+                self._listener.addition(index, *((second, first) if skip_first else (first, second)))
 
 
 def _summands(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Tensor, Tensor]:

@@ -89,7 +89,7 @@ class Graph:
     slots: dict[int, int] = field(default_factory=dict)
     """Position of a value among the output tensors of its operation."""
     first_use: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Of a value passed to the model: the first operation that takes it, and its position among the tensors taken."""
+    """Of a value that no operation gives: the first operation that takes it, and its position among those taken."""
     inputs: list[int] = field(default_factory=list)
     """Values of the tensors passed to the model."""
     output: int = -1

@@ -65,7 +65,7 @@ class Recorder(Mode):
         for tensor in inputs:
             if tensor._cdata not in self._known:
                 self.graph.inputs.append(self._add(tensor, data=True))
-        self._passed = frozenset(self.graph.inputs)
+        self._unborn = set(self.graph.inputs)  # values that no operation gives
 
     # -- tensors and their values
 
@@ -122,7 +122,9 @@ class Recorder(Mode):
 
     def _join(self, values: tuple[int, ...], tensor: Tensor) -> int:
         graph = self.graph
-        step = Step(op=-1, base="join", name="write", sort="shape", inputs=values, outputs=(), call=self._call())
+        last = graph.producer[values[-1]]
+        call = graph.steps[last].call if last >= 0 else self._call()
+        step = Step(op=-1, base="join", name="write", sort="shape", inputs=values, outputs=(), call=call)
         value = graph.value(
             tuple(tensor.shape),
             floating=tensor.is_floating_point() or tensor.is_complex(),
@@ -131,6 +133,7 @@ class Recorder(Mode):
             step=len(graph.steps),
         )
         step.outputs = (value,)
+        self._unborn.add(value)
         if graph.data[value]:
             graph.steps.append(step)
         else:
@@ -214,7 +217,7 @@ class Recorder(Mode):
                 graph.slots.setdefault(value, at)
         if number >= 0:
             for at, each in enumerate(operands):
-                if each.value in self._passed:
+                if each.value in self._unborn:
                     graph.first_use.setdefault(each.value, (number, at))
         if data:
             graph.steps.append(step)
@@ -237,7 +240,7 @@ class Recorder(Mode):
         return self._open[-1] if self._open else -1
 
     def _modules_open(self) -> str:
-        return self.graph.calls[self._open[-1]].kind if self._open else ""
+        return self.graph.calls[self._open[-1]].kind if self._open else type(self._model).__name__
 
     @contextmanager
     def named(self) -> Iterator[None]:

@@ -35,10 +35,12 @@ class Place:
     Attributes:
         op: number of the operation.
         at: position among its output tensors, or among the tensors of its arguments.
+        taken: it is an argument: no operation gives it (the model's input; what lies under a write into a part).
     """
 
     op: int
     at: int
+    taken: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +48,7 @@ class Positions:
     """Where the parts of a structure stand in the pass.
 
     Attributes:
-        boundaries: by index; of the first (the input) what the operation takes, of the others what it gives;
-            None where no operation does.
+        boundaries: by index; None where no operation shows it.
         additions: number of the operation of each.
         skip_first: whether the skip is the first operand of each.
     """
@@ -149,6 +150,11 @@ class _Reader:
 
 
 def _place(graph: Graph, cut: Cut) -> Place | None:
+    if cut.value in graph.first_use:
+        op, at = graph.first_use[cut.value]
+        return Place(op=op, at=at, taken=True)
+    if cut.step < 0:
+        return None
     step = graph.steps[cut.step]
     return Place(op=step.op, at=graph.slots[cut.value]) if step.op >= 0 and cut.value in graph.slots else None
 
@@ -167,8 +173,7 @@ def _boundaries(
     for index, cut in enumerate(middle, 1):
         listed.append(Boundary(index=index, name=names(graph, cut.value), shape=graph.shape[cut.value][1:]))
     listed.append(Boundary(index=len(edge.cuts) - 1, name="output", shape=graph.shape[last.value][1:]))
-    places = [graph.first_use.get(first.value), *((_place(graph, cut)) for cut in (*middle, last))]
-    return tuple(listed), tuple(Place(op=each[0], at=each[1]) if isinstance(each, tuple) else each for each in places)
+    return tuple(listed), tuple(_place(graph, cut) for cut in edge.cuts)
 
 
 def _additions(
