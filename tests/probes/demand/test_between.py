@@ -117,6 +117,26 @@ def test_integers_frozen_weights_and_fused_attention() -> None:
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
+class ReZero(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(140, 140) for _ in range(2))
+        self.scales = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer, scale in zip(self.layers, self.scales, strict=True):
+            x = x + scale * layer(x).relu()
+        return x
+
+
+def test_rezero_begins_as_the_identity() -> None:
+    found = block_spectra(ReZero(), inputs(3, 140).float())
+    assert len(found.spectra) == 2
+    for each in found.spectra.values():
+        assert (each.mean_square, each.identity_distance) == (1, 0)
+        assert each.largest == pytest.approx(1, abs=1e-6)
+
+
 def test_the_model_is_left_as_found() -> None:
     model = seeded(lambda: Residual(norm=True, recompute=True))
     model.layers[0].weight.grad = torch.ones_like(model.layers[0].weight)

@@ -209,12 +209,12 @@ def test_the_standard_error_is_that_of_the_estimate() -> None:
     weight = normal(LARGE, LARGE) / math.sqrt(LARGE)
     true = float(weight.square().sum()) / LARGE
     scores = []
-    for seed in range(60):
+    for seed in range(30):
         found = spectrum(chain(weight), normal(1, LARGE), num_probes=20, max_iterations=1, seed=seed)
         scores.append((found.mean_square - true) / found.mean_square_error)
-    # t with 19 degrees of freedom: mean 0 +- .14 and mean square 19/17, both over 60 draws.
-    assert abs(sum(scores) / 60) < 0.5
-    assert 0.6 < sum(score**2 for score in scores) / 60 < 2.0
+    # t with 19 degrees of freedom: over 30 draws mean 0 +- .19, and mean square 19/17 +- .34.
+    assert abs(sum(scores) / 30) < 0.6
+    assert 0.4 < sum(score**2 for score in scores) / 30 < 2.2
 
 
 def test_what_cannot_be_differentiated_twice_has_no_largest_value_and_says_so() -> None:

@@ -160,6 +160,23 @@ def test_activation_checkpoints_and_shared_and_unused_parameters() -> None:
     assert {each.place for each in found.readings(3)} == {"model", "parameter"}
 
 
+def test_sparse_and_complex_gradients() -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(5, 4, sparse=True)
+            self.turn = nn.Parameter(torch.ones(4, dtype=torch.complex64) * (1 + 1j))
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            power: Tensor = (self.embed(tokens) * self.turn).abs().square()
+            return power
+
+    found = gradient_trust(Odd(), torch.tensor([[0, 1], [3, 3]]), lambda output, _: output.mean())
+    assert set(found.by_parameter) == {"embed.weight", "turn"}
+    assert min(found.by_parameter.values()) > 1 - 1e-9
+    assert found.relative_error < 1e-5
+
+
 def test_a_gradient_of_zero_has_no_direction() -> None:
     found = gradient_trust(mlp(), points(), lambda output, targets: output.sum() * 0)
     assert math.isnan(found.cosine)

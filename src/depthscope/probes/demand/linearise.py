@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import Any, cast
 
 import torch
@@ -33,9 +34,17 @@ class Anchor:
 
     @property
     def output(self) -> Tensor | GradientEdge:
-        """What to differentiate: the tensor where it still is here, which every torch takes; else the edge (2.7)."""
+        """What to differentiate: the tensor where it still is here; else the edge.
+
+        Raises:
+            RuntimeError: this version of torch does not differentiate edges.
+        """
         now = get_gradient_edge(self._tensor)
-        return self._tensor if (now.node, now.output_nr) == (self.edge.node, self.edge.output_nr) else self.edge
+        if (now.node, now.output_nr) == (self.edge.node, self.edge.output_nr):
+            return self._tensor
+        if not _differentiates_edges():
+            raise RuntimeError(f"its end is overwritten in place, for which torch {torch.__version__} is too old")
+        return self.edge
 
     def zeros(self) -> Tensor:
         """Of the tensor's shape, dtype and place."""
@@ -78,6 +87,16 @@ class Linearised:
         if transposed is not None and transposed.requires_grad:
             found = _grad(transposed, v, u.to(transposed.dtype), create_graph=False)
         return self.y.zeros() if found is None else found
+
+
+@lru_cache(maxsize=1)
+def _differentiates_edges() -> bool:
+    y = torch.ones(1, requires_grad=True) * 1
+    try:
+        _grad(get_gradient_edge(y), get_gradient_edge(y), torch.ones(1), create_graph=False)
+    except (AttributeError, TypeError, RuntimeError):  # torch 2.4
+        return False
+    return True
 
 
 def _grad(output: Tensor | GradientEdge, by: Any, v: Tensor, *, create_graph: bool) -> Tensor | None:
