@@ -104,6 +104,18 @@ def test_entries_of_1e_minus_24_are_not_0(dtype: torch.dtype) -> None:
     assert reduce.merged_moments([row.tolist() for row in reduce.moments(tiny)])["norm"] == norm
 
 
+def test_where_there_is_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MPS: in float32, scaled so that no square underflows."""
+    monkeypatch.setattr(reduce, "_wide", lambda _tensor: torch.float32)
+    generator = torch.Generator().manual_seed(0)
+    h, x = torch.randn(4, 50, generator=generator) * 1e-24, torch.randn(4, 50, generator=generator) * 1e-24
+    found = reduce.merged_moments([row.tolist() for row in reduce.moments(h)])
+    assert found["norm"] == pytest.approx(h.double().norm().item(), rel=1e-6)
+    assert found["norm"] == reduce.merged_sizes([row.tolist() for row in reduce.sizes(h)])[0]
+    expected = compared(h.double() * 1e24, x.double() * 1e24, 4)
+    assert compared(h, x, 4) == pytest.approx(expected, rel=1e-5)
+
+
 def test_equal_entries_have_no_deviation_and_a_distant_mean_costs_no_digits() -> None:
     rows = [row.tolist() for row in reduce.moments(torch.full((20,), 0.1))]
     assert reduce.merged_moments(rows)["std"] == 0

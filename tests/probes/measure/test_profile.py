@@ -291,3 +291,38 @@ def test_the_batch_is_left_as_it_was(make: Make) -> None:
     profiled(case)
     assert torch.equal(case.batch[0], before)
     assert not case.batch[0].requires_grad
+
+
+def test_a_model_without_weights() -> None:
+    profile = profile_model(nn.Tanh(), torch.ones(2, 3))
+    assert profile.conditions[0].silent == ""
+    assert profile.values("boundary", "norm")["output"] == pytest.approx(math.tanh(1) * math.sqrt(6), rel=1e-6)
+    assert profile.statuses == {}
+
+
+class Wayward(nn.Module):
+    """Takes another way each time, by what no generator of the program tells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        WAYS.append(len(WAYS))
+        h = torch.tanh(self.first(x))
+        h = torch.sigmoid(h) if len(WAYS) % 2 else torch.tanh(h)
+        out: Tensor = self.second(h)
+        return out
+
+
+WAYS: list[int] = []
+
+
+def test_a_pass_that_departs_from_the_traced_one_is_told() -> None:
+    profile = profile_model(Wayward(), torch.ones(2, 6))
+    assert "takes another way from pass to pass" in profile.conditions[0].silent
+    assert set(profile.values("boundary", "norm")) == {"input"}
+    assert set(profile.values("parameter", "weight_grad_norm")) == {
+        "first.weight", "first.bias", "second.weight", "second.bias",
+    }  # fmt: skip

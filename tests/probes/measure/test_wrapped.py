@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
+from depthscope.core.errors import UserError
 from depthscope.probes.guard import unwrapped
 from depthscope.probes.measure.profile import profile_model
 
@@ -49,8 +50,9 @@ def test_compiled_whole_in_part_and_as_a_function(make: Make) -> None:
         compilations.append(graph)
         return graph.forward
 
-    whole = torch.compile(case.model, backend=backend)
-    part = nn.Sequential(torch.compile(case.model[0], backend=backend), *case.model[1:])  # type: ignore[index]
+    compiled: Any = torch.compile
+    whole = compiled(case.model, backend=backend)
+    part = nn.Sequential(compiled(case.model[0], backend=backend), *case.model[1:])  # type: ignore[index]
     for model in (whole, part):
         assert profile_model(model, case.batch, case.loss_fn) == expected
     case.model.compile(backend=backend)
@@ -80,6 +82,14 @@ def test_distributed_and_trains_on(make: Make, group: object) -> None:
         return [number for each in model.parameters() for number in each.flatten().tolist()]
 
     assert trained(True) == trained(False)
+
+
+def test_a_sharded_model_is_refused(make: Make, group: object) -> None:
+    fully_shard = pytest.importorskip("torch.distributed.fsdp").fully_shard
+    case = make("stack")
+    fully_shard(case.model, mesh=dist.device_mesh.init_device_mesh("cpu", (1,)))
+    with pytest.raises(UserError, match=r"FSDP holds each weight in shards.* before it is sharded"):
+        profile_model(case.model, case.batch, case.loss_fn)
 
 
 TWO = """

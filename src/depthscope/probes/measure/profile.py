@@ -20,6 +20,8 @@ from depthscope.probes.measure.passes import dtype_of, gradients_of, open_stem, 
 from depthscope.probes.norms import norms, to_host
 from depthscope.probes.trace import Follow, Traced, trace
 
+_SHARDED = ("FullyShardedDataParallel", "FSDPModule")
+
 
 def profile_model(
     model: nn.Module,
@@ -39,7 +41,7 @@ def profile_model(
 
     Args:
         model: bare, or wrapped by `torch.compile`, DataParallel or DistributedDataParallel: it is then run without its
-            wrapper, and names carry no prefix.
+            wrapper, and names carry no prefix. Not sharded by FSDP.
         batch: a tensor, (inputs, targets), (inputs, ..., targets), or a mapping of the model's arguments; the last of a
             tuple is its targets, and so are a mapping's `labels`.
         loss_fn: `(output, targets) -> loss`, the mean over the batch as a rule. None: the model's own `output.loss`
@@ -70,10 +72,10 @@ def profile_model(
     if not isinstance(model, nn.Module):
         raise UserError(f"probe: model: wanted a torch.nn.Module, got {shown(model)}.")
     inner = unwrapped(model)
-    if any(type(each).__name__ == "FullyShardedDataParallel" for each in model.modules()):
+    if any(kind.__name__ in _SHARDED for each in model.modules() for kind in type(each).__mro__):
         raise UserError(
-            "probe: model: FullyShardedDataParallel holds each weight in shards that only its own passes put together. "
-            "Probe the model before it is wrapped, or shard it by `fully_shard`."
+            "probe: model: FSDP holds each weight in shards, and its gradient where only its own backward pass finds "
+            "it. Probe the model before it is sharded."
         )
     with as_found(inner), with_gradients():  # without the wrappers of its submodules
         given = read_batch(batch, inner, with_loss=loss_fn is not None)
