@@ -34,10 +34,17 @@ def real_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of this run, one for all its workers: images are decoded once."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache"
+
+
 @pytest.fixture(autouse=True)
-def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _own_cache(monkeypatch: pytest.MonkeyPatch, session_cache: Path) -> None:
     """No test reads or fills the user's cache, and none sees the user's settings."""
-    monkeypatch.setenv("DEPTHSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setenv("DEPTHSCOPE_CACHE", str(session_cache))
     monkeypatch.delenv("DEPTHSCOPE_DATA", raising=False)
 
 

@@ -57,7 +57,7 @@ def record_of(spec: RunSpec, figures: Mapping[str, float] | str, **changes: Any)
     return found.model_copy(update=changes)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_results() -> MakeResults:
     """A function that makes Results of two arms, depths 2 and 8, from made-up figures."""
 
@@ -88,7 +88,7 @@ def make_results() -> MakeResults:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def table() -> Callable[..., MadeUp]:
     """A function: figures by (arm, depth), one a seed; a status or None stands for a run without them."""
 
@@ -102,7 +102,7 @@ def table() -> Callable[..., MadeUp]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def found(make_results: MakeResults, table: MakeTable) -> Any:
     """A function: the finding of one claim on values by (arm, depth); what is not named is missing."""
 

@@ -219,7 +219,7 @@ def test_a_million_points_are_stood_for_by_fewer() -> None:
     assert factor(many) == factor(few)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     gain=st.floats(0, 1e6, exclude_min=True),
     stem_gain=st.none() | st.floats(0, 1e6, exclude_min=True),

@@ -137,10 +137,11 @@ def test_coverage_in_words(level: float, told: str) -> None:
     assert all(told in each for each in shown)
 
 
-def test_family_wise_error_under_the_null(make_results: MakeResults, table: MakeTable) -> None:
+@pytest.mark.parametrize("studies", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_family_wise_error_under_the_null(studies: int, make_results: MakeResults, table: MakeTable) -> None:
     """Two true nulls: some claim is supported wrongly in at most 5% of studies (one-sided: 2.5% at most)."""
     rng = np.random.default_rng(11)
-    wrong, decided, studies = 0, 0, 300
+    wrong, decided = 0, 0
     for _ in range(studies):
         draws = rng.normal(size=(4, 3)).tolist()
         values = dict(zip(VALUES, draws, strict=True))

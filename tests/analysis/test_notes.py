@@ -65,7 +65,7 @@ def claims(metric: str) -> Iterator[Claim]:
     yield TheoryClaim(name="t", kind="theory_ratio", cell=PLAIN, tolerance=0.1, **common)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def made(make_results: MakeResults, table: MakeTable) -> list[Estimate]:
     """The estimates of every kind of claim, cell and diagnosis on every kind of outcome."""
     found: list[Estimate] = []

@@ -26,17 +26,10 @@ REAL_ROOT = real_data_root()  # at import, because the fixture below takes the v
 
 
 @pytest.fixture(autouse=True)
-def private(monkeypatch: pytest.MonkeyPatch, session_cache: Path) -> None:
-    """No test may see the user's data or cache, nor send a request through a proxy."""
-    monkeypatch.setenv("DEPTHSCOPE_CACHE", str(session_cache))
+def _private(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test may see the user's data, nor send a request through a proxy."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.delenv("DEPTHSCOPE_DATA", raising=False)
     monkeypatch.delenv("DEPTHSCOPE_CIFAR10_URL", raising=False)
-
-
-@pytest.fixture(scope="session")
-def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ RECORDS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(RECORDS)
 def test_records_survive_json(record: RunRecord) -> None:
     sealed = record.sealed()

@@ -105,7 +105,7 @@ class Chrome:
         self.call("Page.navigate", url=path.resolve().as_uri())
         self.wait_for("document.documentElement?.dataset.ready === 'yes'", timeout=timeout)
 
-    def wait_for(self, condition: str, *, timeout: float = 20) -> None:
+    def wait_for(self, condition: str, *, timeout: float = 60) -> None:
         """Ask until a JavaScript condition holds."""
         end = time.monotonic() + timeout
         while not self.run(condition):
@@ -148,7 +148,7 @@ class Chrome:
     def _target(self) -> str:
         # Chromium writes the port it took into its profile once it listens.
         file = Path(self._profile.name) / "DevToolsActivePort"
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while not (file.exists() and file.read_text().strip()):
             if time.monotonic() > end or self._process.poll() is not None:
                 raise TimeoutError("Chromium did not start.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from depthscope.analysis.finding import Finding
 from depthscope.analysis.findings import judge
 from depthscope.analysis.table import Results
 from depthscope.report import render
+
+COMMAND = "depthscope run cifar10 --size quick"
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,11 @@ class Study:
         """The page, made once for each set of options."""
         key = repr(options)
         if key not in self.pages:
-            self.pages[key] = render(self.results, self.findings, **{"command": "depthscope run x", **options})
+            self.pages[key] = render(self.results, self.findings, command=COMMAND, **options)
         return self.pages[key]
+
+
+StudyOf = Callable[[Callable[[], Results]], Study]
 
 
 def judged(results: Results) -> Study:
@@ -36,8 +42,14 @@ def judged(results: Results) -> Study:
 
 
 @pytest.fixture(scope="session")
-def cifar() -> Study:
-    return judged(synthetic.cifar())
+def study_of() -> StudyOf:
+    """What `judged` gives for what a function makes, once for each function."""
+    return cache(lambda make: judged(make()))
+
+
+@pytest.fixture(scope="session")
+def cifar(study_of: StudyOf) -> Study:
+    return study_of(synthetic.cifar)
 
 
 @pytest.fixture(scope="session")

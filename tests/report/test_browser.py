@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.report import strange, synthetic
 from tests.report.chrome import Chrome
-from tests.report.conftest import Study, judged
+from tests.report.conftest import Study, StudyOf
 
 pytestmark = pytest.mark.browser
 
@@ -155,16 +155,16 @@ def test_charts_follow_the_width_of_the_window(opened: Callable[..., Chrome], ci
     assert_drawn(page, 9)
 
 
-def test_markup_in_a_study_does_nothing(opened: Callable[..., Chrome]) -> None:
-    page = opened(judged(synthetic.hostile()))
+def test_markup_in_a_study_does_nothing(opened: Callable[..., Chrome], study_of: StudyOf) -> None:
+    page = opened(study_of(synthetic.hostile))
     assert page.run("window.hacked") is None
     assert page.run("document.querySelectorAll('img').length") == 0
     assert_clean(page)
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_endless_words_do_not_widen_the_page(opened: Callable[..., Chrome], width: int) -> None:
-    page = opened(judged(strange.endless_words()), width=width)
+def test_endless_words_do_not_widen_the_page(opened: Callable[..., Chrome], study_of: StudyOf, width: int) -> None:
+    page = opened(study_of(strange.endless_words), width=width)
     assert_clean(page)
     assert_drawn(page, 6)
     assert page.run("document.querySelector('h1').offsetHeight") < 500

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.report import strange, synthetic
-from tests.report.conftest import Study, judged
+from tests.report.conftest import COMMAND, Study, StudyOf, judged
 from tests.report.test_strings import visible
 
 from depthscope.analysis.headline import headline
@@ -19,11 +19,9 @@ from depthscope.report.words import Words
 from depthscope.study.expand import expand
 from depthscope.study.toml import bundled, load
 
-COMMAND = "depthscope run cifar10 --size quick"
-
 
 def page_of(study: Study, **more: Any) -> str:
-    return study.page(command=COMMAND, **more).decode("utf-8")
+    return study.page(**more).decode("utf-8")
 
 
 def data_of(page: str) -> Any:
@@ -115,9 +113,8 @@ def test_a_study_without_any_record_makes_a_page() -> None:
             assert 'id="failures"' in page
 
 
-def test_markup_in_a_study_is_inert() -> None:
-    study = judged(synthetic.hostile())
-    page = page_of(study)
+def test_markup_in_a_study_is_inert(study_of: StudyOf) -> None:
+    page = page_of(study_of(synthetic.hostile))
     assert "<script>window.hacked" not in page
     assert "<img src=x" not in page
     assert page.count("<script") == 3

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 from tests.report import strange, synthetic
-from tests.report.conftest import Study, judged
+from tests.report.conftest import Study, StudyOf, judged
 
 from depthscope.analysis.finding import Estimate
 from depthscope.report import judged as claims
@@ -57,18 +57,17 @@ def test_no_trace_of_the_program_is_read(name: str, lang: str, request: pytest.F
 
 
 @pytest.mark.parametrize("make", strange.ALL)
-def test_studies_at_the_edges_make_pages(make: strange.Make) -> None:
-    study = judged(make())
+def test_studies_at_the_edges_make_pages(make: strange.Make, study_of: StudyOf) -> None:
+    study = study_of(make)
     for lang in ("en", "zh"):
         page = study.page(lang=lang)
         assert re.findall(f".{{0,40}}(?:{TRACES}).{{0,40}}", read(page)) == []
         assert len(page) < 5_000_000
 
 
-def test_two_renders_of_the_same_results_are_the_same_bytes() -> None:
+def test_two_renders_of_the_same_results_are_the_same_bytes(study_of: StudyOf) -> None:
     for make in (synthetic.cifar, synthetic.hostile):
-        first, second = judged(make()), judged(make())
-        assert first.page() == second.page()
+        assert study_of(make).page() == judged(make()).page()
 
 
 def test_every_value_by_seed_is_read(cifar: Study) -> None:
@@ -99,11 +98,11 @@ def test_a_chinese_page_is_chinese(name: str, request: pytest.FixtureRequest) ->
     assert sorted(set(left)) == []
 
 
-def test_ends_of_runs_are_told_in_chinese() -> None:
-    text = read(judged(strange.all_diverged()).page(lang="zh"))
+def test_ends_of_runs_are_told_in_chinese(study_of: StudyOf) -> None:
+    text = read(study_of(strange.all_diverged).page(lang="zh"))
     assert "第 17 步的训练损失为 inf" in text
     assert "减小 lr、延长预热，或加入归一化" in text
-    failed = read(judged(strange.some_failed()).page(lang="en"))
+    failed = read(study_of(strange.some_failed).page(lang="en"))
     assert "RuntimeError: out of memory (forward, line 40)" in failed
 
 

@@ -145,14 +145,14 @@ def studies(draw: st.DrawFn) -> Document:
     return study
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(studies())
 def test_valid_studies_survive_the_round_trip(document: Document) -> None:
     check_round_trip(document)
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=1_000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(studies())
 def test_a_thousand_valid_studies_survive_the_round_trip(document: Document) -> None:
     check_round_trip(document)
@@ -169,7 +169,7 @@ def check_round_trip(document: Document) -> None:
     assert parse(tomli_w.dumps(document), source="mine") == study
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(studies(), st.data())
 def test_a_study_with_one_thing_broken_is_refused_in_our_words(document: Document, data: st.DataObject) -> None:
     holder: Any = document
@@ -212,14 +212,14 @@ def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
             yield from places(value[key], here)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(studies(), st.data())
 def test_a_broken_place_is_told_by_its_path(document: Document, data: st.DataObject) -> None:
     check_told(document, data)
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=1_000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(studies(), st.data())
 def test_a_thousand_broken_places_are_told_by_their_path(document: Document, data: st.DataObject) -> None:
     check_told(document, data)
