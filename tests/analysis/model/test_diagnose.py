@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.model.made import Around, Made, act, linear, norm, plain, pre_ln, profile, scale
 
@@ -296,6 +296,7 @@ CASES: dict[str, Callable[[], list[Made]]] = {
 }
 
 
+@settings(max_examples=25)
 @given(st.sampled_from(sorted(CASES)), st.floats(-12, 12))
 def test_a_factor_on_the_loss_changes_nothing(case: str, decades: float) -> None:
     blocks = CASES[case]()

@@ -161,15 +161,19 @@ def test_leaky_relu_at_its_own_slope() -> None:
 
 
 def test_the_band_is_that_of_finite_width() -> None:
-    """At n = 500: ln chi = -2.5/n +- 3 sqrt(5/n) = -.005 +- .3; an orthogonal layer has the least band."""
+    """At n = 500: ln chi = -2.5/n +- 3 sqrt(5/n) = -.005 +- .3; orthogonal: 3/n of it for ReLU, else the least band."""
     made = Made(ops=(linear("a", 2.0, fan_in=500.0, fan_out=500.0), act()))
     found, _ = of(made)
     assert found is not None
     assert math.log(found.low) == pytest.approx((-0.005 - 0.3) / 2)
     assert math.log(found.high) == pytest.approx((-0.005 + 0.3) / 2)
-    found, _ = of(Made(ops=(linear("a", 2.0, fan_in=500.0, fan_out=500.0, orthogonality=0.0), act())))
+    orthogonal = linear("a", 2.0, fan_in=500.0, fan_out=500.0, orthogonality=0.0)
+    found, _ = of(Made(ops=(orthogonal, act())))
     assert found is not None
-    assert (found.low, found.high) == pytest.approx((1 / 1.05, 1.05))
+    assert math.log(found.low) == pytest.approx((-0.003 - 3 * math.sqrt(3 / 500)) / 2)
+    found, _ = of(Made(ops=(orthogonal,)))
+    assert found is not None
+    assert (found.low / found.value, found.high / found.value) == pytest.approx((1 / 1.05, 1.05))
 
 
 def test_what_examples_share() -> None:

@@ -69,7 +69,7 @@ def diagnose(
         verdict="healthy",
         sentence=_healthy(view, rate),
         numbers={"rate": rate.value, "total, decades": rate.total_log10},
-        thresholds={"total, decades": thresholds.TOTAL_LOG10},
+        thresholds={"total, decades": thresholds.TOTAL_LOG10 if view.is_residual else thresholds.PLAIN_LOG10},
         step=at,
         rate=rate,
         notes=notes,

@@ -11,10 +11,10 @@ multiplies. A branch that multiplies by exactly 0 gives exactly 1 and 0. After a
 Gaussian, so that He 2015's blocks have an expected ratio (their branch ends in a norm) and no expected multiplier.
 
 **Band.** In the wide limit a measured value would equal the expected one. At finite width ln chi of a chain of
-Gaussian layers has its centre at -s/2 and a standard deviation of sqrt(s), s the sum of 5/n over its layers (ORACLES:
-ln chi centre -2.5/n a layer). The band is 3 of those around it; of x + F(x) that of chi_F, plus chi_skip. At least
-5% either way is left for what the calculus leaves out, and with zero padding the fraction of taps inside the image:
-at the border signals are smaller, which an average over positions hides from a norm.
+Gaussian layers has its centre at -s/2 and a standard deviation of sqrt(s), s the sum over its layers: 5/n with ReLU
+(see `flow`). The band is 3 of those around it; of x + F(x) that of chi_F, plus chi_skip. At least 5% either way is
+left for what the calculus leaves out, and with zero padding the fraction of taps inside the image: at the border
+signals are smaller, which an average over positions hides from a norm.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ taken as drawn apart from the signal (at initialisation). With `sw2` = fan_in Va
 Nothing is said (None) of an operation that is not listed, of an activation whose input is not Gaussian, and of
 batch norm in eval mode, whose running statistics are not known here.
 
-Fluctuation. In a layer of n units ln of the squared norm scatters with a variance of about 5/n with ReLU (ORACLES:
-total ln |h|^2 has mean -2.5 L/n and variance 5 L/n), 2/n where nothing is cut off; 5/n is used for all. An orthogonal
-layer has none. Batch norm over N entries brings chi above its limit by about 1.4/N (1.467 to 1.486, 1.594, 1.775 at
-64, 16, 8).
+Fluctuation. Through n Gaussian units ln of a squared norm scatters with variance 2/n (chi-squared of n degrees),
+through n orthogonal ones not at all. An activation picks from the n squared entries of g: Var ln = 3/n (E phi'^4 /
+(E phi'^2)^2 - 1), which is 3/n for ReLU (half of them) and is taken for all. Together 5/n a Gaussian ReLU layer. Batch
+norm over N entries brings chi above its limit by about 1.4/N (1.467 to 1.486, 1.594, 1.775 at 64, 16, 8).
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from depthscope.core.structure import Op
 
 ORTHOGONAL = 1e-3
 """`orthogonality` under which a weight counts as orthogonal."""
+GAUSSIAN, PICKED = 2.0, 3.0
+"""Variance of ln chi times the units: of a Gaussian layer, of a ReLU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,8 @@ class Flow:
         signal: None where it is not known.
         chi: factor of the squared norm of the gradient, toward the input; None where it is not known.
         spread: variance of ln chi that finite width explains.
+        width: units of the last weighted layer; None before the first.
+        picked: variance, times the units, of activations that no weighted layer has preceded yet.
         excess: by how much a finite batch may bring chi above the limit, relative.
         border: product of the fractions of taps inside the image: how far zero padding may take chi off.
         zero: an operation multiplied by exactly 0.
@@ -69,6 +73,8 @@ class Flow:
     signal: Signal | None
     chi: float | None = 1.0
     spread: float = 0.0
+    width: float | None = None
+    picked: float = 0.0
     excess: float = 0.0
     border: float = 1.0
     zero: bool = False
@@ -144,7 +150,9 @@ def _linear(op: Op, flow: Flow, inside: Mapping[str, float]) -> Flow:
         flow,
         signal=signal,
         chi=flow.times(sw2),
-        spread=flow.spread + (0.0 if orthogonal else 5.0 / width),
+        spread=flow.spread + (flow.picked + (0.0 if orthogonal else GAUSSIAN)) / width,
+        width=width,
+        picked=0.0,
         border=flow.border * taps,
         zero=flow.zero or (sw2 == 0.0 and sb2 == 0.0),
     )
@@ -157,7 +165,12 @@ def _activation(op: Op, flow: Flow) -> Flow:
     found = moments(op, signal.second)
     shared = None if signal.common is None else common(op, signal.second, min(signal.common, signal.second))
     after = Signal(second=found.second, common=shared, mean=found.mean, gaussian=op.name == "linear")
-    return replace(flow, signal=after, chi=flow.times(found.slope))
+    flow = replace(flow, signal=after, chi=flow.times(found.slope))
+    if op.name == "linear":
+        return flow
+    if flow.width is None:
+        return replace(flow, picked=flow.picked + PICKED)
+    return replace(flow, spread=flow.spread + PICKED / flow.width)
 
 
 def _norm(op: Op, flow: Flow, num_entries: float) -> Flow:

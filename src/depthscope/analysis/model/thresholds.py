@@ -12,7 +12,9 @@ from types import MappingProxyType
 LEAST_BLOCKS = 3
 """Body blocks under which depth has no meaning."""
 TOTAL_LOG10 = 2.5
-"""Decades by which the gradient may change over the body."""
+"""Decades by which the gradient may change over a body of residual blocks (a healthy one of 54 blocks: 1.7)."""
+PLAIN_LOG10 = 2.0
+"""Decades by which it may change over a body without skips, where it goes on exponentially."""
 GROWTH_LOG10 = 2.0
 """Decades by which |h| may grow over a body without normalisation."""
 CLIFF = 5.0

@@ -54,11 +54,12 @@ def whole_body(view: View, theory: Expectation) -> Iterator[Fault]:
         return
     growth = _growth(view)
     numbers = {"rate": rate.value, "total, decades": rate.total_log10}
-    limits = {"total, decades": thresholds.TOTAL_LOG10}
+    limit = thresholds.TOTAL_LOG10 if view.is_residual else thresholds.PLAIN_LOG10
+    limits = {"total, decades": limit}
     verdict: Verdict | None = None
-    if rate.total_log10 < -thresholds.TOTAL_LOG10:
+    if rate.total_log10 < -limit:
         verdict = "vanishing"
-    elif rate.total_log10 > thresholds.TOTAL_LOG10:
+    elif rate.total_log10 > limit:
         verdict = "exploding"
     if math.isfinite(growth) and not view.norm_names:
         if verdict is None and growth > thresholds.GROWTH_LOG10:
