@@ -203,6 +203,10 @@ def test_a_half_model_is_measured_in_its_own_rounding() -> None:
     exact = float(torch.linalg.matrix_norm(weight.double(), ord=2))
     assert found.largest == pytest.approx(exact, rel=0.01)
     assert found.num_iterations < 50
+    # The same under autocast, whose rounding no boundary's dtype shows.
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = spectrum(lambda x: chain(weight.float())(x).float(), normal(2, 200).float())
+    assert cast.largest == pytest.approx(exact, rel=0.01)
 
 
 def test_the_standard_error_is_that_of_the_estimate() -> None:

@@ -37,8 +37,8 @@ class Spectrum:
     Attributes:
         largest: largest singular value: mean over examples where each has its own Jacobian, else that of the batch's;
             None where it could not be had.
-        largest_bound: a singular value lies within this of each example's estimate (the greatest such bound); 0
-            where exact.
+        largest_bound: but for rounding, a singular value lies within this of each example's estimate (the greatest
+            such bound); 0 where exact.
         mean_square: sum of the squared singular values over their number, min(inputs, outputs), zeros counted.
         mean_square_error: standard error of it over the probes; 0 where exact.
         identity_distance: |J - I| / |I| by Frobenius norms; None where input and output differ in shape.
@@ -201,8 +201,6 @@ def _largest(
     alphas: list[Tensor] = []
     betas: list[Tensor] = []
     largest_G = bound_G = torch.zeros(groups, dtype=torch.float64)
-    # Products rounded to 8 bits leave a bound of about 2^-8, whatever the iterations.
-    tolerance = max(tolerance, 4 * torch.finfo(map_.y.dtype).eps)
     for _ in range(max_iterations):
         p_GM = wide(map_.jvp(v_GN.reshape(map_.x.shape))).reshape(groups, -1)
         if betas:
@@ -233,7 +231,10 @@ def _check_adjoint(map_: Linearised, groups: int, seed: int, name: str) -> None:
     sums = [each.reshape(groups, -1).sum(1) for each in products]
     # What a sum of so many products of random signs would have as its size.
     sizes = [each.reshape(groups, -1).square().sum(1).sqrt() for each in products]
-    tolerance = 4 * math.sqrt(torch.finfo(map_.y.dtype).eps)
+    dtypes = [map_.x.dtype, map_.y.dtype]
+    if torch.is_autocast_enabled(map_.y.device.type):
+        dtypes.append(torch.get_autocast_dtype(map_.y.device.type))
+    tolerance = 4 * math.sqrt(max(torch.finfo(each).eps for each in dtypes))
     if bool(((sums[0] - sums[1]).abs() > tolerance * (sizes[0] + sizes[1])).any()):
         raise RuntimeError("products with it and with its transpose do not agree")
 
