@@ -6,23 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.train.short import NET
 
 from depthscope.core.errors import UserError
 from depthscope.study.run import RunSpec
 from depthscope.train import build
 from depthscope.train.check import check_runs
 
-VALUES: dict[str, Any] = {
-    "backend": "torch",
-    "family": "cifar_resnet",
-    "depth": 8,
-    "width": 4,
-    "norm": "batch",
-    "activation": "relu",
-    "init": "he_fan_in",
-    "data": "images",
-    "epochs": 1,
-}
+VALUES: dict[str, Any] = {**NET, "epochs": 1}
 
 
 def test_a_target_that_is_not_there_says_so() -> None:

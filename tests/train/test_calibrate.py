@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.train.short import LAB, NET
 
 from depthscope.record.events import Ended
 from depthscope.study.expand import Task
@@ -15,32 +16,8 @@ from depthscope.train.build import Context
 from depthscope.train.calibrate import calibrate, makespan, time_task
 from depthscope.train.start import run_task
 
-NUMPY: dict[str, Any] = {
-    "backend": "numpy",
-    "family": "mlp",
-    "depth": 3,
-    "width": 4,
-    "activation": "tanh",
-    "init": "gaussian",
-    "data": "spiral",
-    "data_options": {"points_per_arm": 8},
-    "optimizer": "adam",
-    "steps": 400,
-    "lr": 0.01,
-}
-TORCH: dict[str, Any] = {
-    "backend": "torch",
-    "family": "cifar_resnet",
-    "depth": 8,
-    "width": 4,
-    "norm": "batch",
-    "activation": "relu",
-    "init": "he_fan_in",
-    "data": "images",
-    "data_options": {"num_train": 64, "num_test": 32},
-    "batch_size": 16,
-    "epochs": 3,
-}
+NUMPY: dict[str, Any] = {**LAB, "steps": 400}
+TORCH: dict[str, Any] = {**NET, "data_options": {"num_train": 64, "num_test": 32}, "batch_size": 16, "epochs": 3}
 
 
 def ticking() -> Callable[[], float]:

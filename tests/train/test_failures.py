@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.train.own import package, spec
+from tests.train.short import LAB
 
 from depthscope.core.errors import LONG_WORDS, UserError, words_of
 from depthscope.record.events import Ended, SafePoint
@@ -43,21 +44,7 @@ def wanders():
 
 
 def lab(name: str, probe: str, seed: int = 0) -> RunSpec:
-    values: dict[str, Any] = {
-        "backend": "numpy",
-        "family": "mlp",
-        "depth": 3,
-        "width": 4,
-        "activation": "tanh",
-        "init": "gaussian",
-        "data": "spiral",
-        "data_options": {"points_per_arm": 8},
-        "optimizer": "adam",
-        "steps": 5,
-        "lr": 0.01,
-        "measures": (f"{name}.code:{probe}",),
-        "seed": seed,
-    }
+    values: dict[str, Any] = {**LAB, "steps": 5, "measures": (f"{name}.code:{probe}",), "seed": seed}
     return RunSpec.model_validate(values)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.train.short import NET
 
 torch = pytest.importorskip("torch")
 
@@ -22,21 +23,7 @@ def dataset(num: int = 12, size: int = 6) -> Any:
 
 
 def spec(**changes: Any) -> RunSpec:
-    values: dict[str, Any] = {
-        "backend": "torch",
-        "family": "cifar_resnet",
-        "depth": 8,
-        "width": 4,
-        "norm": "batch",
-        "activation": "relu",
-        "init": "he_fan_in",
-        "data": "images",
-        "augment": "crop_flip",
-        "padding": 2,
-        "batch_size": 5,
-        "epochs": 1,
-        "seed": 3,
-    }
+    values: dict[str, Any] = {**NET, "augment": "crop_flip", "padding": 2, "batch_size": 5, "epochs": 1, "seed": 3}
     return RunSpec.model_validate({**values, **changes})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.train.short import TRAINED
 
 from depthscope.record.events import Started
 from depthscope.record.schema import Digests
@@ -13,22 +14,7 @@ from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
 from depthscope.train.start import run_task
 
-BASE: dict[str, Any] = {
-    "backend": "torch",
-    "family": "cifar_resnet",
-    "depth": 56,
-    "width": 16,
-    "norm": "batch",
-    "activation": "relu",
-    "init": "he_fan_in",
-    "data": "images",
-    "data_options": {"num_train": 64, "num_test": 32},
-    "augment": "crop_flip",
-    "padding": 4,
-    "batch_size": 24,
-    "epochs": 2,
-    "lr": 0.02,
-}
+BASE: dict[str, Any] = {**TRAINED, "depth": 56, "width": 16, "padding": 4, "lr": 0.02}
 PINNED = {
     "stem.conv.weight": "f47ce3f4ced13ba2",
     "blocks.4.conv1.weight": "fe01308d8841b8ee",

@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from tests.train.own import package, spec  # noqa: E402
+from tests.train.short import LAB  # noqa: E402
 from torch import nn  # noqa: E402
 
 from depthscope.probes.points import find_points  # noqa: E402
@@ -100,19 +101,7 @@ def test_a_probe_that_changes_the_model_in_mid_run_fails_the_run(
 
 
 def lab_spec(**changes: Any) -> RunSpec:
-    values: dict[str, Any] = {
-        "backend": "numpy",
-        "family": "mlp",
-        "depth": 3,
-        "width": 4,
-        "activation": "tanh",
-        "init": "gaussian",
-        "data": "spiral",
-        "data_options": {"points_per_arm": 8},
-        "optimizer": "adam",
-        "steps": 5,
-        "lr": 0.01,
-    }
+    values: dict[str, Any] = {**LAB, "steps": 5}
     return RunSpec.model_validate({**values, **changes})
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.train.own import package
 from tests.train.own import spec as own_spec
+from tests.train.short import LAB, TRAINED
 
 from depthscope.core.errors import UserError
 from depthscope.lab.fit import fit
@@ -27,33 +28,10 @@ from depthscope.train.build import Context
 from depthscope.train.start import portions, run_task
 from depthscope.train.state import StaleStateError
 
-NUMPY: dict[str, Any] = {
-    "backend": "numpy",
-    "family": "mlp",
-    "depth": 4,
-    "width": 12,
-    "activation": "tanh",
-    "init": "gaussian",
-    "data": "spiral",
-    "data_options": {"points_per_arm": 8},
-    "optimizer": "adam",
-    "lr": 0.01,
-}
+NUMPY: dict[str, Any] = {**LAB, "depth": 4, "width": 12}
 TORCH: dict[str, Any] = {
-    "backend": "torch",
-    "family": "cifar_resnet",
-    "depth": 8,
-    "width": 4,
+    **TRAINED,
     "shortcut": "A",
-    "norm": "batch",
-    "activation": "relu",
-    "init": "he_fan_in",
-    "data": "images",
-    "data_options": {"num_train": 64, "num_test": 32},
-    "augment": "crop_flip",
-    "padding": 1,
-    "batch_size": 24,  # 24, 24 and 16: the last batch is smaller
-    "epochs": 2,
     "optimizer_options": {"weight_decay": 1e-3},
     "lr": 0.05,
     "warmup_steps": 2,

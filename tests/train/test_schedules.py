@@ -5,21 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.train.short import NET
 
 from depthscope.study.run import RunSpec
 from depthscope.train.schedules import learning_rates
 
-BASE: dict[str, Any] = {
-    "backend": "torch",
-    "family": "cifar_resnet",
-    "depth": 8,
-    "width": 4,
-    "norm": "batch",
-    "activation": "relu",
-    "init": "he_fan_in",
-    "data": "images",
-    "epochs": 1,
-}
+BASE: dict[str, Any] = {**NET, "epochs": 1}
 
 
 def test_the_recipe_divides_by_ten_at_half_and_three_quarters() -> None:

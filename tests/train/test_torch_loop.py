@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.train.short import TRAINED
 
 torch = pytest.importorskip("torch")
 
@@ -21,20 +22,8 @@ from depthscope.train.start import run_task  # noqa: E402
 
 def spec(**changes: Any) -> RunSpec:
     values: dict[str, Any] = {
-        "backend": "torch",
-        "family": "cifar_resnet",
-        "depth": 8,
-        "width": 4,
+        **TRAINED,
         "shortcut": "A",
-        "norm": "batch",
-        "activation": "relu",
-        "init": "he_fan_in",
-        "data": "images",
-        "data_options": {"num_train": 64, "num_test": 32},
-        "augment": "crop_flip",
-        "padding": 1,
-        "batch_size": 24,
-        "epochs": 2,
         "optimizer_options": {"weight_decay": 1e-3},
         "lr": 0.05,
         "schedule": "step",

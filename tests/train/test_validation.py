@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.train.short import LAB, NET
 
 from depthscope.data.synthetic import spiral
 from depthscope.lab.fit import evaluate, fit
@@ -18,30 +19,8 @@ from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
 from depthscope.train.start import run_task
 
-LAB: dict[str, Any] = {
-    "backend": "numpy",
-    "family": "mlp",
-    "depth": 3,
-    "width": 8,
-    "activation": "tanh",
-    "init": "gaussian",
-    "data": "spiral",
-    "optimizer": "adam",
-    "steps": 30,
-    "lr": 0.01,
-}
-TORCH: dict[str, Any] = {
-    "backend": "torch",
-    "family": "cifar_resnet",
-    "depth": 8,
-    "width": 4,
-    "norm": "batch",
-    "activation": "relu",
-    "init": "he_fan_in",
-    "data": "images",
-    "batch_size": 32,
-    "epochs": 1,
-}
+NUMPY: dict[str, Any] = {**LAB, "width": 8, "data_options": {}, "steps": 30}
+TORCH: dict[str, Any] = {**NET, "batch_size": 32, "epochs": 1}
 
 
 def events(*specs: dict[str, Any]) -> list[Any]:
@@ -54,7 +33,7 @@ def summaries(*specs: dict[str, Any]) -> list[Mapping[str, float]]:
 
 def test_the_laboratory_measures_it_as_one_would_by_hand() -> None:
     held = {"validation": 30, "without_test": True}
-    found = summaries(*({**LAB, "seed": seed, "data_options": held} for seed in (0, 4)))
+    found = summaries(*({**NUMPY, "seed": seed, "data_options": held} for seed in (0, 4)))
     for seed, summary in zip((0, 4), found, strict=True):
         data = spiral(seed, validation=30)
         assert data.validation is not None
@@ -69,11 +48,11 @@ def test_the_laboratory_measures_it_as_one_would_by_hand() -> None:
         assert not [name for name in summary if name.startswith("test")]
 
 
-@pytest.mark.parametrize("spec", [LAB, TORCH], ids=["numpy", "torch"])
+@pytest.mark.parametrize("spec", [NUMPY, TORCH], ids=["numpy", "torch"])
 def test_only_what_is_asked_for_is_opened(spec: dict[str, Any]) -> None:
     if spec is TORCH:
         pytest.importorskip("torch")
-    untested = {"without_test": True} if spec is LAB else {"num_test": 0}
+    untested = {"without_test": True} if spec is NUMPY else {"num_test": 0}
     for options, splits in (
         ({}, {"train", "test"}),
         ({"validation": 30}, {"train", "validation", "test"}),
@@ -89,5 +68,5 @@ def test_only_what_is_asked_for_is_opened(spec: dict[str, Any]) -> None:
 
 
 def test_leaving_the_test_set_away_changes_no_training() -> None:
-    with_test, without = summaries(LAB)[0], summaries({**LAB, "data_options": {"without_test": True}})[0]
+    with_test, without = summaries(NUMPY)[0], summaries({**NUMPY, "data_options": {"without_test": True}})[0]
     assert with_test["train_loss"] == without["train_loss"]
