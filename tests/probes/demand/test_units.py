@@ -66,8 +66,8 @@ def test_saturated_tanh(q: float, p: float) -> None:
 
 
 def test_a_half_float_is_saturated_by_its_value() -> None:
-    # .9883 and .9922 are neighbours in bfloat16; .99 rounds to the latter.
-    h = torch.tensor([0.98828125, 0.9921875] * 20, dtype=torch.bfloat16).reshape(20, 2)
+    # In float16 .99 is rounded up, to 2028/2048, which is above it all the same.
+    h = torch.tensor([2027 / 2048, 2028 / 2048] * 20, dtype=torch.float16).reshape(20, 2)
     assert saturated_fraction(h, "tanh") == 0.5
 
 

@@ -69,7 +69,7 @@ def saturated_fraction(h: Tensor, activation: str, *, sequence: bool = True) -> 
     if activation not in BOUNDS or too_few(len(as_units(h, sequence=sequence))) or not h.numel():
         return None
     low, high = BOUNDS[activation]
-    # The bounds are compared in float32 or wider: bfloat16 would round .99 to .988.
+    # In float32 or wider: a bound that float16 rounds would leave its own neighbour out.
     values = h.detach()
     values = values.float() if torch.finfo(values.dtype).bits < 32 else values
     near = (values < low + MARGIN) | (values > high - MARGIN)
