@@ -4,8 +4,8 @@
 >>> [study.name for study in depthscope.studies()]
 ['cifar10', 'spiral']
 
-The verbs of the command line are functions here: `run`, `plan`, `costs`, `calibrate`, `status`, `make_report`,
-`studies`, `tune`, `study_schema`.
+A model of your own: `probe` and `compare`. The verbs of studies, as on the command line: `run`, `plan`, `costs`,
+`calibrate`, `status`, `make_report`, `studies`, `tune`, `study_schema`.
 """
 
 from __future__ import annotations
@@ -13,32 +13,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from depthscope.api import Checkup as Checkup
+    from depthscope.api import Comparison as Comparison
     from depthscope.api import Report as Report
+    from depthscope.api import Watch as Watch
     from depthscope.api import Watcher as Watcher
     from depthscope.api import calibrate as calibrate
+    from depthscope.api import compare as compare
     from depthscope.api import costs as costs
+    from depthscope.api import lightning_callback as lightning_callback
     from depthscope.api import make_report as make_report
     from depthscope.api import plan as plan
+    from depthscope.api import probe as probe
     from depthscope.api import results as results
     from depthscope.api import run as run
     from depthscope.api import status as status
     from depthscope.api import studies as studies
     from depthscope.api import study_schema as study_schema
+    from depthscope.api import trainer_callback as trainer_callback
     from depthscope.api import tune as tune
+    from depthscope.api import watch as watch
 
 __all__ = [
+    "Checkup",
+    "Comparison",
     "Report",
+    "Watch",
     "Watcher",
     "calibrate",
+    "compare",
     "costs",
+    "lightning_callback",
     "make_report",
     "plan",
+    "probe",
     "results",
     "run",
     "status",
     "studies",
     "study_schema",
+    "trainer_callback",
     "tune",
+    "watch",
 ]
 
 

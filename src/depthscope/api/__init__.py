@@ -3,6 +3,15 @@
 The verb `report` is `make_report` in Python: `depthscope.report` is the room that draws, and a package cannot be both.
 """
 
+from depthscope.api.by_name import check_verdicts as check_verdicts
+from depthscope.api.by_name import compare_named as compare_named
+from depthscope.api.by_name import probe_named as probe_named
+from depthscope.api.callbacks import lightning_callback as lightning_callback
+from depthscope.api.callbacks import trainer_callback as trainer_callback
+from depthscope.api.compare import Comparison as Comparison
+from depthscope.api.compare import compare as compare
+from depthscope.api.model import Checkup as Checkup
+from depthscope.api.model import probe as probe
 from depthscope.api.planning import StudyInfo as StudyInfo
 from depthscope.api.planning import calibrate as calibrate
 from depthscope.api.planning import costs as costs
@@ -18,6 +27,8 @@ from depthscope.api.study import run as run
 from depthscope.api.study import status as status
 from depthscope.api.tuning import TuneResult as TuneResult
 from depthscope.api.tuning import tune as tune
+from depthscope.api.watch import Watch as Watch
+from depthscope.api.watch import watch as watch
 from depthscope.record.events import DoneElsewhere as DoneElsewhere
 from depthscope.record.events import Ended as Ended
 from depthscope.record.events import News as News

@@ -9,7 +9,8 @@ from typing import Literal
 from torch import nn
 
 from depthscope.core.errors import UserError, unknown_name
-from depthscope.core.readings import ModelProfile
+from depthscope.core.readings import ModelProfile, Reading
+from depthscope.probes import demand
 from depthscope.probes.measure.objective import LossFn
 from depthscope.probes.measure.profile import profile_model
 
@@ -45,5 +46,35 @@ def measured(
         UserError: bad input.
     """
     check_tiers(measure)
+    asked = {measure} if isinstance(measure, str) else set(measure)
     profile = profile_model(model, batch, loss_fn, step=step, data=data, seed=seed)
-    return dataclasses.replace(profile), ()
+    structure, num_examples = profile.structure, profile.conditions[step].batch
+    told: list[str] = []
+
+    def announce(text: str) -> None:
+        told.append(text)
+        if tell is not None:
+            tell(text)
+
+    reducers = []
+    if "rank" in asked:
+        announce(str(demand.rank_cost(structure, num_examples)))
+        reducers.append(demand.rank_reducer(structure))
+    if "units" in asked:
+        announce(str(demand.units_cost(structure)))
+        reducers.append(demand.unit_reducer(structure))
+    if reducers:
+        profile = profile_model(model, batch, loss_fn, step=step, data=data, seed=seed, reducers=reducers)
+    if "units" in asked and not profile.values("boundary", "dead") and (why := demand.too_few(num_examples)):
+        raise UserError(f"measure: {why}")
+    further: list[Reading] = []
+    if "jacobian" in asked:
+        announce(str(demand.jacobian_cost(structure, num_examples)))
+        spectra = demand.block_spectra(model, batch, seed=seed)
+        further += spectra.readings(step)
+        for block, why in spectra.missing.items():
+            announce(f"Jacobian of {block}: none; {why}")
+    if "trust" in asked:
+        announce(str(demand.trust_cost(structure)))
+        further += demand.gradient_trust(model, batch, loss_fn, seed=seed).readings(step)
+    return dataclasses.replace(profile, readings=(*profile.readings, *further)), tuple(told)

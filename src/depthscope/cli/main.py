@@ -17,6 +17,7 @@ from typing import Annotated
 
 import typer
 
+from depthscope.cli.model import compare, probe
 from depthscope.cli.options import (
     Address,
     Calibrate,
@@ -215,6 +216,10 @@ def studies(as_json: Json = False) -> None:
     from depthscope.cli import tables
 
     tables.studies(api.studies(), as_json=as_json)
+
+
+app.command()(probe)
+app.command()(compare)
 
 
 def _find_code_beside(study: str) -> None:

@@ -119,7 +119,7 @@ def _lead(setup: Setup, findings: Sequence[Finding], words: Words) -> str:
     return words("compare.figures_lead", level=level, n=f"{setup.evaluated:,}", validation=validation)
 
 
-def _table(runs: Sequence[VariantRun], series: Sequence[Series], diagnoses: Diagnoses, words: Words) -> dict[str, Any]:
+def _table(runs: Sequence[VariantRun], series: Sequence[Series], words: Words) -> dict[str, Any]:
     metrics = [metric for metric in METRICS if any(metric in run.figures for run in runs)]
     heads = [words("arm"), words("compare.completed"), words("parameters"), words("compare.additions")]
     heads += [words.metric(f"clean.{metric}") for metric in metrics]
