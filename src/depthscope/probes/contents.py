@@ -94,6 +94,8 @@ class CopyOnWrite(Mode):
     unannounced) write buffers.
     """
 
+    eager_only = True
+
     def __init__(self, weights: Iterable[_Remembered]) -> None:
         super().__init__()
         self._weights: dict[object, list[_Remembered]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,6 +17,8 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class
     """
 
     supports_higher_order_operators = True
+    eager_only: ClassVar[bool] = False
+    """It is entered only where nothing is compiled, as within `as_found`: there is nothing to keep out."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -30,7 +32,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class
 
     def __enter__(self) -> Self:
         cls: Any = type(self)
-        if "torch._dynamo" in sys.modules and not vars(cls).get("_hidden", False):
+        if not cls.eager_only and "torch._dynamo" in sys.modules and not vars(cls).get("_hidden", False):
             hide: Any = vars(torch)["_disable_dynamo"]
             cls.__torch_dispatch__ = hide(cls.__torch_dispatch__, recursive=True)
             cls._hidden = True

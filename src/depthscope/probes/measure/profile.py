@@ -77,13 +77,14 @@ def profile_model(
             "probe: model: FSDP holds each weight in shards, and its gradient where only its own backward pass finds "
             "it. Probe the model before it is sharded."
         )
-    with as_found(inner), with_gradients():  # without the wrappers of its submodules
-        given = read_batch(batch, inner, with_loss=loss_fn is not None)
+    given = read_batch(batch, inner, with_loss=loss_fn is not None)
+    with with_gradients():
         if traced is None:
             args, kwargs, _ = given.fresh()
             with told(inner, given):
                 traced = trace(inner, args, kwargs)
-        return _measured(inner, given, loss_fn, traced, step=step, data=data, seed=seed, reducers=reducers)
+        with as_found(inner):
+            return _measured(inner, given, loss_fn, traced, step=step, data=data, seed=seed, reducers=reducers)
 
 
 def _measured(
