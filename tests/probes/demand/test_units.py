@@ -129,6 +129,17 @@ def test_a_fresh_network_has_what_is_expected_of_it() -> None:
     assert broken["dead"] > broken["dead_expected"] + 6 * broken["dead_expected_std"]
 
 
+class ReluBehindAddition(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = (x + layer(x)).relu()
+        return x
+
+
 def test_saturation_is_read_behind_tanh_alone_and_chance_behind_plain_relu_alone() -> None:
     x = 30 * torch.randn(32, 16, generator=torch.Generator().manual_seed(0))
     found = Read(relu_net(16, 3, nn.Tanh), x).found
@@ -137,6 +148,7 @@ def test_saturation_is_read_behind_tanh_alone_and_chance_behind_plain_relu_alone
     assert not any("dead_expected" in each for each in found.values())
     normed = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
     assert not any("dead_expected" in each for each in Read(normed, x).found.values())
+    assert not any("dead_expected" in each for each in Read(ReluBehindAddition(), x).found.values())
     assert all(not each for each in Read(relu_net(16, 3), x[:10]).found.values())
 
 

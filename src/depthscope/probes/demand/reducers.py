@@ -69,8 +69,6 @@ def relu_depth(structure: Structure, index: int) -> int:
 
 
 def _is_plain(block: Block) -> bool:
-    if block.additions:
-        return False
     return all(op.kind in ("linear", "dropout") or (op.kind, op.name) == ("activation", "relu") for op in block.ops)
 
 
