@@ -17,7 +17,7 @@ def common(index: int, tensor: Tensor) -> dict[str, Tensor]:
         tensor: detached.
 
     >>> x = torch.tensor([[1.0, 3.0], [1.0, -3.0]])
-    >>> float(common(0, x)["common"])
+    >>> round(float(common(0, x)["common"]), 12)
     0.1
     """
     if tensor.is_complex() or tensor.ndim < 2 or tensor.shape[0] < 2 or not tensor.numel():
