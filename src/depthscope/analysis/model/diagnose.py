@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from depthscope.analysis.model import thresholds, words
 from depthscope.analysis.model.expected import expected
-from depthscope.analysis.model.local import large_branch, odd_gain
+from depthscope.analysis.model.local import judged_multipliers, large_branch, large_start, odd_gain
 from depthscope.analysis.model.odd import odd_blocks
 from depthscope.analysis.model.rate import Rate, rate_of
 from depthscope.analysis.model.silent import silent_blocks
@@ -64,12 +64,13 @@ def diagnose(
             rate=rate,
             notes=notes,
         )
-    assert rate is not None  # else it could not be told
+    own = rate_of(judged_multipliers(view)) or rate
+    assert own is not None  # else it could not be told
     return ModelDiagnosis(
         verdict="healthy",
-        sentence=_healthy(view, rate),
-        numbers={"rate": rate.value, "total, decades": rate.total_log10},
-        thresholds={"total, decades": thresholds.TOTAL_LOG10 if view.is_residual else thresholds.PLAIN_LOG10},
+        sentence=_healthy(view, own),
+        numbers={"rate": own.value, "total, decades": own.total_log10},
+        thresholds={"total, decades": thresholds.TOTAL_LOG10 if view.additions else thresholds.PLAIN_LOG10},
         step=at,
         rate=rate,
         notes=notes,
@@ -189,6 +190,12 @@ def _notes(view: View) -> Iterator[str]:
         yield f"the optimiser did not step: {conditions.skipped}"
     if view.step > 0:
         yield "after training steps: expected values speak of weights at initialisation, and are no yardstick here"
+    first = large_start(view)
+    if view.multipliers.get(first, 0.0) > thresholds.CLIFF:
+        yield (
+            f"{first} alone multiplies the gradient by {words.figure(view.multipliers[first])}: the trunk starts "
+            "smaller than what is added to it, as small embeddings make it; it is left out of the total"
+        )
     trainable = [each for each in view.structure.parameters if each.trainable]
     frozen = len(view.structure.parameters) - len(trainable)
     if frozen:

@@ -57,7 +57,7 @@ def large_branch(view: View) -> Iterator[Fault]:
         return
     factor, addition, usual_ratio = worst
     ratio = view.ratios[addition.name]
-    if not _normed(addition) and ratio < thresholds.LEAST_RATIO:
+    if ratio < max(usual_ratio, thresholds.LEAST_NORMED_RATIO if _normed(addition) else thresholds.LEAST_RATIO):
         return
     block = view.block_of(addition)
     place = common_module(addition.branch) or block.name
@@ -74,13 +74,27 @@ def large_branch(view: View) -> Iterator[Fault]:
 
 
 def odd_gain(view: View) -> Iterator[Fault]:
-    """A cliff: one block's multiplier is unlike the others'; its cause by its weights' spread and its zeros."""
+    """A cliff: one block's multiplier is unlike those of blocks built alike; its cause by its weights' spread.
+
+    A seam between stages, a projection of embeddings or the dense layer before a head have few like: none is judged.
+    """
     multipliers = judged_multipliers(view)
-    cliff = cliff_of(multipliers, least=thresholds.CLIFF)
+    alike: dict[Sign, list[Block]] = defaultdict(list)
+    for each in view.body:
+        if each.name in multipliers:
+            alike[sign(each.ops)].append(each)
+    cliffs = [
+        cliff_of({each.name: multipliers[each.name] for each in group}, least=thresholds.CLIFF)
+        for group in alike.values()
+        if len(group) >= thresholds.LEAST_ALIKE
+    ]
+    cliff = max(
+        (each for each in cliffs if each is not None), key=lambda each: abs(math.log(each.factor)), default=None
+    )
     if cliff is None:
         return
     block = next(each for each in view.body if each.name == cliff.name)
-    own, usual = _spread(block), [each for each in map(_spread, view.body) if each]
+    own, usual = _spread(block), [each for each in map(_spread, alike[sign(block.ops)]) if each]
     numbers = {"multiplier": multipliers[cliff.name], "usual multiplier": cliff.median, "share": cliff.share}
     cause, inferred = "one block", False
     if own and len(usual) > 2:
@@ -105,17 +119,23 @@ def odd_gain(view: View) -> Iterator[Fault]:
 
 
 def judged_multipliers(view: View) -> dict[str, float]:
-    """The body's multipliers, less that of the first block where it is a residual one behind a norm.
+    """The body's multipliers, less that of the first block where it is a residual one with a norm.
 
-    There the trunk may start far smaller than the first branch (GPT-2's embeddings have a spread of .02): the
-    multiplier is then large once, |F|/|x| at the first addition says so, and training proceeds: no fault of depth.
+    There the trunk may start far smaller than the first branch or the norm after it (embeddings have a spread of .02):
+    the multiplier is then large once, and training proceeds: no fault of depth.
     """
-    found = dict(view.multipliers)
-    if view.additions and _normed(view.additions[0]) and view.body:
-        first = view.block_of(view.additions[0]).name
-        if first in found and view.additions[0].block <= view.body[0].index + 1 and found[first] > 1.0:
-            del found[first]
-    return found
+    first = large_start(view)
+    return {name: value for name, value in view.multipliers.items() if name != first}
+
+
+def large_start(view: View) -> str:
+    """Name of the block that `judged_multipliers` leaves out; empty where it is none."""
+    if not (view.additions and view.body):
+        return ""
+    block = view.block_of(view.additions[0])
+    normed = any(op.kind == "norm" for op in block.ops)
+    early = block.index <= view.body[0].index + 1
+    return block.name if normed and early and view.multipliers.get(block.name, 0.0) > 1.0 else ""
 
 
 def _spread(block: Block) -> float:

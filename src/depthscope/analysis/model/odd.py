@@ -4,7 +4,8 @@ The body's operations are one sequence; residual additions cut it into stretches
 the next. In a net of like blocks the stretches repeat. Against those that occur at least twice, a stretch that occurs
 once is
 
-- two of them one after the other: the addition between them is **missing**;
+- two of them one after the other, with the same shape before, between and after: the addition between them is
+  **missing** (between stages, where the shape changes, there is none to miss);
 - one of them less one norm: that **norm is missing**;
 - one of them with one norm more: it stands **on the trunk** (or twice in the branch).
 
@@ -19,11 +20,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from depthscope.analysis.model import thresholds, words
 from depthscope.analysis.model.verdict import Fault, Verdict
-from depthscope.analysis.model.view import Sign, View, common_module, sign
+from depthscope.analysis.model.view import PASSING, Sign, View, common_module, sign
 from depthscope.core.structure import Op
 
 Placed = tuple[Op, str]
@@ -69,12 +71,14 @@ def odd_blocks(view: View) -> Iterator[Fault]:
     cut = stretches(view)
     counts = Counter(each.sign for each in cut)
     usual = {each for each, count in counts.items() if count >= 2 and each}
-    for stretch in cut[1:]:
+    for before, stretch in pairwise(cut):
         if counts[stretch.sign] != 1:
             continue
         half = _doubled(stretch, usual)
         if half:
-            kept = [op for op in stretch.ops if op.kind not in ("dropout", "scale")][:half]
+            if not _same_shape(view, before, stretch, half):
+                continue
+            kept = [op for op in stretch.ops if op.kind not in PASSING][:half]
             own = [op for op in kept if op.weights]
             yield _fault(view, "missing skip", stretch, common_module(own) or stretch.blocks[half - 1])
         elif any(_less_one_norm(each, stretch.sign) for each in usual):
@@ -94,6 +98,13 @@ def _doubled(stretch: Stretch, usual: set[Sign]) -> int:
         if stretch.sign[: len(first)] == first and stretch.sign[len(first) :] in usual:
             return len(first)
     return 0
+
+
+def _same_shape(view: View, before: Stretch, stretch: Stretch, half: int) -> bool:
+    kept = [name for op, name in zip(stretch.ops, stretch.blocks, strict=True) if op.kind not in PASSING]
+    ends = {block.name: view.structure.boundaries[block.index + 1].shape for block in view.body}
+    additions = (view.structure.additions[each.addition] for each in (before, stretch))
+    return len({ends[kept[half - 1]], *(ends[view.block_of(each).name] for each in additions)}) == 1
 
 
 def _less_one_norm(longer: Sign, shorter: Sign) -> bool:

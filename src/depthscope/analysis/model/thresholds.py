@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 LEAST_BLOCKS = 3
 """Body blocks under which depth has no meaning."""
-TOTAL_LOG10 = 2.5
-"""Decades by which the gradient may change over a body of residual blocks (a healthy one of 54 blocks: 1.7)."""
+TOTAL_LOG10 = 3.0
+"""Decades by which the gradient may change over a body with skips (a healthy ResNet-50 on 4 examples: 2.4)."""
 PLAIN_LOG10 = 2.0
 """Decades by which it may change over a body without skips, where it goes on exponentially."""
 GROWTH_LOG10 = 2.0
@@ -21,6 +21,10 @@ CLIFF = 5.0
 """Factor by which one block's multiplier may differ from the others' median."""
 BRANCH = 5.0
 """Factor by which one branch may exceed the median of its like."""
+LEAST_ALIKE = 5
+"""Blocks built alike from which one can stand out."""
+LEAST_NORMED_RATIO = 0.1
+"""|F|/|x| under which a branch with a norm is too small to dominate."""
 LEAST_RATIO = 0.3
 """|F|/|x| under which a branch without a norm is too small to dominate."""
 SPREAD = 4.0

@@ -13,12 +13,13 @@ from depthscope.core.structure import Block, Op, ResidualAddition, Status, Struc
 Sign = tuple[tuple[str, str], ...]
 """Kinds and names of operations in order: what two blocks have in common whatever their numbers."""
 
-_PASSING = ("dropout", "scale")
+PASSING = ("dropout", "scale")
+"""Kinds that change numbers alone, and that signs leave out."""
 
 
 def sign(ops: tuple[Op, ...] | list[Op]) -> Sign:
     """The sign of a chain; dropout and scales are left out."""
-    return tuple((op.kind, op.name) for op in ops if op.kind not in _PASSING)
+    return tuple((op.kind, op.name) for op in ops if op.kind not in PASSING)
 
 
 @dataclass(frozen=True)

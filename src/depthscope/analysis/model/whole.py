@@ -54,7 +54,7 @@ def whole_body(view: View, theory: Expectation) -> Iterator[Fault]:
         return
     growth = _growth(view)
     numbers = {"rate": rate.value, "total, decades": rate.total_log10}
-    limit = thresholds.TOTAL_LOG10 if view.is_residual else thresholds.PLAIN_LOG10
+    limit = thresholds.TOTAL_LOG10 if view.additions else thresholds.PLAIN_LOG10
     limits = {"total, decades": limit}
     verdict: Verdict | None = None
     if rate.total_log10 < -limit:
