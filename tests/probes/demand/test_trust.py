@@ -104,7 +104,9 @@ def test_a_scaled_loss_keeps_what_float16_would_lose() -> None:
         return 1e-7 * F.cross_entropy(output.float() if output.dtype is torch.float16 else output, targets)
 
     assert not gradient_trust(model, batch, loss_fn).cosine > 0.9
-    assert gradient_trust(model, batch, loss_fn, loss_scale=2.0**20).cosine > 0.999
+    scaled = gradient_trust(model, batch, loss_fn, loss_scale=2.0**20)
+    assert scaled.cosine > 0.999
+    assert scaled.norm_ratio == pytest.approx(1, rel=0.01)
 
 
 def test_dropout_is_off_and_other_draws_are_told() -> None:
