@@ -98,7 +98,7 @@ JSON = st.recursive(
 COLUMN = st.lists(st.tuples(st.integers(0, 2**40), st.none() | st.floats()), max_size=5)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(TENSORS, st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), JSON, max_size=3), COLUMN)
 def test_what_was_saved_comes_back(
     tmp_path: Path, spec: RunSpec, tensors: dict[str, Any], position: dict[str, Any], column: list[Any]
