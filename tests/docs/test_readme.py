@@ -36,6 +36,8 @@ FLAGS = {
     "plan": "--size --seeds --calibrate --data --device --workers --json",
     "tune": "--size --grid --seeds --validation --out --write --data --device --workers --executor --address "
     "--checkpoint-minutes --log --lang --json",
+    "probe": "--input --tokens --vocab --data --loss --classes --measure --device --fail-on --html --lang --json",
+    "compare": "--data --loss --validation --names --steps --seeds --batch-size --lr --device --html --lang --json",
     "schema": "",
     "status": "--watch --json",
     "report": "--lang --figures --json",

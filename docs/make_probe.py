@@ -1,0 +1,99 @@
+"""Makes the generated parts of docs/probe.md, the section 'Your own model' of the README and its picture.
+
+    python docs/make_probe.py            # writes
+    python docs/make_probe.py --check    # says whether the tables are those of the code
+
+The picture and the words come from `COMMAND`, run in docs/examples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, README = ROOT / "docs" / "probe.md", ROOT / "README.md"
+PICTURE = ROOT / "docs" / "figures" / "probe-multiplier.png"
+COMMAND = "depthscope probe deep:short --data deep:data --loss cross_entropy --html page.html"
+
+
+def tables() -> dict[str, str]:
+    """Name of a generated part of docs/probe.md -> its text."""
+    from depthscope.analysis.model import CAUSES, VERDICTS
+    from depthscope.analysis.model.thresholds import THRESHOLDS
+    from depthscope.api.model import CHECKUP_SCHEMA
+    from depthscope.core.readings import READINGS, Conditions
+
+    readings = ["| place | quantity | what it is |", "|---|---|---|"]
+    for place, quantities in READINGS.items():
+        readings += [f"| {place} | `{name}` | {_cell(text)} |" for name, text in quantities.items()]
+    conditions = ["| field | type |", "|---|---|", "| `step` | updates done before |"]
+    conditions += [f"| `{each.name}` | `{_cell(str(each.type))}` |" for each in dataclasses.fields(Conditions)]
+    causes = ["| cause | meaning |", "|---|---|"]
+    causes += [f"| `{code}` | {_cell(text)} |" for code, text in CAUSES.items() if code]
+    thresholds = ["| threshold | value |", "|---|---|"]
+    thresholds += [f"| `{name}` | {value:g} |" for name, value in THRESHOLDS.items()]
+    return {
+        "schema": f"`schema` is {CHECKUP_SCHEMA}.",
+        "readings": "\n".join(readings),
+        "conditions": "\n".join(conditions),
+        "verdicts": ", ".join(f"`{name}`" for name in VERDICTS) + ".",
+        "causes": "\n".join(causes),
+        "thresholds": "\n".join(thresholds),
+    }
+
+
+def fill(text: str, parts: dict[str, str]) -> str:
+    """The text with what stands between each part's marks replaced."""
+    for name, content in parts.items():
+        pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        if not pattern.search(text):
+            raise SystemExit(f"no place for {name!r}: wanted <!-- made: {name} --> ... <!-- end -->")
+        text = pattern.sub(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", text)
+    return text
+
+
+def shown() -> tuple[str, bytes]:
+    """The words of the checkup in the README and its picture."""
+    sys.path.insert(0, str(ROOT / "docs" / "examples"))
+    from depthscope import api
+    from depthscope.report.charts import configure
+    from depthscope.report.export import png
+    from depthscope.report.model import Shown
+    from depthscope.report.model.pictures import pictures
+    from depthscope.report.palette import PAPER
+    from depthscope.report.words import Words
+
+    checkup = api.probe_named("deep:short", data="deep:data", loss="cross_entropy")
+    drawn = pictures(Shown(profile=checkup.profile, expectation=checkup.expected), Words("en"))
+    (panel,) = next(each for each in drawn if each.key == "multiplier").panels
+    chart = panel.draw(width=820, height=230).properties(
+        title={
+            "text": "What each block does to the gradient",
+            "subtitle": "Dots: measured multiplier. Dashes: mean-field theory, with the band in which they agree.",
+        }
+    )
+    return str(checkup), png({**chart.to_dict(validate=False), "config": configure(background=PAPER)})
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def main() -> None:
+    """Write, or check."""
+    page = PAGE.read_text(encoding="utf-8")
+    made = fill(page, tables())
+    if "--check" in sys.argv[1:]:
+        raise SystemExit(0 if made == page else "docs/probe.md is not what the code says: python docs/make_probe.py")
+    PAGE.write_text(made, encoding="utf-8")
+    words, picture = shown()
+    PICTURE.write_bytes(picture)
+    readme = README.read_text(encoding="utf-8")
+    README.write_text(fill(readme, {"probe": f"```text\n{words}\n```"}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
