@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from depthscope.core.errors import UserError, shown
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
+    from depthscope.analysis.model import ModelDiagnosis
     from depthscope.core.readings import ModelProfile
     from depthscope.core.structure import Structure
     from depthscope.probes.watching import Record, Watching
@@ -154,6 +157,29 @@ class Watch:
     def last(self) -> Record | None:
         """The last step that is over, recorded or not."""
         return self._watching.last()
+
+    def diagnose(self, *, step: int | None = None) -> ModelDiagnosis:
+        """What the numbers mean: where and why depth hinders this training, or what does instead.
+
+        The curves told by `loss` and `validation` are taken in.
+
+        Args:
+            step: which record; by default the last with a boundary profile.
+
+        Raises:
+            UserError: nothing was recorded, or not that step.
+        """
+        from depthscope.analysis.model import diagnose
+
+        profile = self.profile
+        steps = profile.steps()
+        if not steps:
+            raise UserError("watch: diagnose: nothing was recorded yet: no training step was seen.")
+        if step is None:
+            step = max((each.step for each in profile.readings if each.place == "boundary"), default=steps[-1])
+        elif step not in steps:
+            raise UserError(f"watch: diagnose: step {shown(step)} was not recorded; recorded: {_short(list(steps))}.")
+        return diagnose(profile, step=step, train_curve=self.losses, validation_curve=self.validations)
 
     def to_pandas(self) -> Any:
         """A DataFrame with one row a reading: step, place, name, quantity, value.

@@ -356,6 +356,23 @@ def test_history_keeps_scheduled_steps_or_all_and_the_last() -> None:
         assert [bool(silent[step]) for step in wanted] == [step not in (0, 1, 2, 4, 5) for step in wanted]
 
 
+def test_a_watch_rests_and_goes_on() -> None:
+    model = net()
+    optimizer = sgd(model)
+    watching = Watching(model, optimizer, 1)
+    for step in range(5):
+        if step in (0, 3):
+            watching.start()
+        optimizer.zero_grad()
+        model(torch.randn(5, 4)).square().sum().backward()
+        optimizer.step()
+        if step == 1:
+            watching.stop()
+    watching.stop()
+    assert watching.num_steps == 4
+    assert [each.conditions.silent for each in watching.records()] == [""] * 4
+
+
 def test_losses_are_told_or_the_model_s_own() -> None:
     class WithLoss(nn.Module):
         def __init__(self) -> None:

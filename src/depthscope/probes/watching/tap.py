@@ -72,6 +72,8 @@ class Tap:
 
     def open(self) -> None:
         """Set the hooks: before all others on the way in, after all others on the way out."""
+        self._paused = False
+        self._outer_depth = self._inner_depth = 0
         pre: dict[str, Any] = {"with_kwargs": True, "prepend": True}
         post: dict[str, Any] = {"with_kwargs": True, "always_call": True}
         if self._follow:

@@ -100,7 +100,7 @@ class Watching:
     # -- for the user
 
     def start(self) -> Self:
-        """Begin to watch. `with` does it too."""
+        """Begin to watch, or go on after a `stop`. `with` does it too."""
         if self._open:
             raise UserError("watch: it is watching already.")
         self._open = True
@@ -290,8 +290,8 @@ def _optimizers(given: object) -> tuple[Optimizer, ...]:
     listed = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     found: dict[int, Optimizer] = {}
     for each in listed:
-        inner = each
-        while not isinstance(inner, Optimizer) and hasattr(inner, "optimizer"):
+        inner: Any = each
+        while isinstance(getattr(inner, "optimizer", None), Optimizer):  # a wrapper may be an Optimizer by name alone
             inner = inner.optimizer
         if not isinstance(inner, Optimizer):
             raise UserError(f"watch: optimizer: wanted a torch.optim.Optimizer or a list of them; got {shown(each)}.")

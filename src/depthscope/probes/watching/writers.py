@@ -59,10 +59,10 @@ def _recognised(writer: Any) -> Write:
         return lambda values, step: writer.log_metrics(mapped(values), step=step)
     if callable(getattr(writer, "log_batch", None)):
         raise UserError("watch: an MLflow client writes to a run that it must be told: writer=(client, run_id).")
-    log = getattr(writer, "log", None)
+    log = None if hasattr(writer, "addHandler") else getattr(writer, "log", None)  # a logger of text has one too
     if callable(log) and _takes(log, "step"):
         return lambda values, step: log(dict(values), step=step)
-    if callable(log) and _takes_two(log) and not hasattr(writer, "addHandler"):  # not a logger of text
+    if callable(log) and _takes_two(log):
         return lambda values, step: log(dict(values), step)
     if callable(writer) and not inspect.isclass(writer) and _takes_two(writer):
         return lambda values, step: writer(values, step)

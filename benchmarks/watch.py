@@ -1,0 +1,187 @@
+"""What watching a training costs, against plain steps of the same run.
+
+    python benchmarks/watch.py [--rounds 8] [--only resnet|gpt]
+
+One model is trained; its steps are taken in turn plain, with the norms of every step, with the boundary profile, and
+with histogram hooks as `wandb.watch(log="all")` sets them. Each is divided by the plain step of its round, and the
+median over rounds is told, with the least and the greatest: a machine that does other things changes all four alike.
+Memory is the peak of a process of its own, less what it held before its first step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from depthscope.models.convnet import cifar_resnet
+from depthscope.probes.watching import Watching
+
+EVERY = 100
+UNSCHEDULED = 2**20 + 1  # from here on no step is a power of two for long
+VARIANTS = ("plain", "norms of every step", "boundary profile", "histogram hooks")
+
+
+def resnet() -> tuple[nn.Module, Callable[[], Tensor]]:
+    model = cifar_resnet(depth=56, shortcut="A")
+    x, y = torch.randn(128, 3, 32, 32), torch.randint(10, (128,))
+    return model, lambda: F.cross_entropy(model(x), y)
+
+
+def gpt() -> tuple[nn.Module, Callable[[], Tensor]]:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model: Any = GPT2LMHeadModel(GPT2Config(vocab_size=1024, n_positions=256, n_embd=256, n_layer=6, n_head=8))
+    tokens = torch.randint(1024, (8, 256))
+
+    def loss() -> Tensor:
+        found: Tensor = model(tokens, labels=tokens).loss
+        return found
+
+    return model, loss
+
+
+MODELS = {
+    "resnet": ("ResNet-56, batch 128", resnet),
+    "gpt": ("GPT-2, 6 layers of 256, 8 x 256 tokens", gpt),
+}
+
+
+@contextmanager
+def histogram_hooks(model: nn.Module) -> Iterator[None]:
+    """The plain twin of `wandb.watch(log="all")` on a step on which it logs."""
+    handles: list[Any] = []
+    kept: list[list[float]] = []
+
+    def log(tensor: Tensor) -> None:
+        flat = tensor.detach().float().reshape(-1)
+        kept.append(torch.histc(flat, 64, float(flat.min()), float(flat.max())).tolist())
+
+    def all_of(tensors: list[nn.Parameter]) -> None:
+        for each in tensors:
+            log(each)
+
+    for module in model.modules():
+        own = list(module.parameters(recurse=False))
+        if own:
+            handles.append(module.register_forward_hook(lambda _m, _i, _o, own=own: all_of(own)))
+    for parameter in model.parameters():
+        register: Callable[..., Any] = parameter.register_hook  # untyped in torch
+        handles.append(register(log))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def watched(watching: Watching) -> Iterator[None]:
+    watching.start()
+    try:
+        yield
+    finally:
+        watching.stop()
+
+
+def contexts(
+    model: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, Callable[[], AbstractContextManager[None]]]:
+    norms = Watching(model, optimizer, 2**40, first_step=UNSCHEDULED)
+    profile = Watching(model, optimizer, 1)
+    return {
+        "plain": nullcontext,
+        "norms of every step": lambda: watched(norms),
+        "boundary profile": lambda: watched(profile),
+        "histogram hooks": lambda: histogram_hooks(model),
+    }
+
+
+def take(optimizer: torch.optim.Optimizer, loss: Callable[[], Tensor]) -> float:
+    started = time.perf_counter()
+    optimizer.zero_grad()
+    loss().backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return time.perf_counter() - started
+
+
+def seconds(name: str, rounds: int) -> dict[str, list[float]]:
+    torch.manual_seed(0)
+    model, loss = MODELS[name][1]()
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
+    made = contexts(model, optimizer)
+    spent: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    for index in range(rounds + 1):
+        # Another first in each round: whoever comes after a pause gets a cold cache.
+        for variant in (*VARIANTS[index % 4 :], *VARIANTS[: index % 4]):
+            with made[variant]():
+                took = take(optimizer, loss)
+            if index:  # the first round traces, and warms everything up
+                spent[variant].append(took)
+    return spent
+
+
+def memory(name: str, variant: str) -> float:
+    """MiB that two steps add to the process' peak."""
+    code = f"import sys; sys.path.insert(0, {sys.path[0]!r}); import watch; print(watch.peak({name!r}, {variant!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def peak(name: str, variant: str) -> float:
+    torch.set_num_threads(1)
+    model, loss = MODELS[name][1]()
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
+    with contexts(model, optimizer)[variant]():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        take(optimizer, loss)
+        take(optimizer, loss)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def report(name: str, rounds: int) -> None:
+    spent = seconds(name, rounds)
+    ratios = {
+        variant: [each / plain for each, plain in zip(spent[variant], spent["plain"], strict=True)]
+        for variant in VARIANTS
+    }
+    held = {variant: memory(name, variant) for variant in ("plain", "norms of every step", "boundary profile")}
+    print(f"\n{MODELS[name][0]}: a plain step takes {statistics.median(spent['plain']):.2f} s (median of {rounds})\n")
+    print("| | a step, of a plain one: median [least, greatest] | over all steps | peak memory of the plain one |")
+    print("| --- | --- | --- | --- |")
+    for variant in VARIANTS[1:]:
+        middle = statistics.median(ratios[variant])
+        share = (middle - 1) / (1 if variant == "norms of every step" else EVERY)
+        of = f"{held[variant] / held['plain']:.3f}" if variant in held else ""
+        span = f"[{min(ratios[variant]):.3f}, {max(ratios[variant]):.3f}]"
+        print(f"| {variant} | {middle:.3f} {span} | {share:+.2%} | {of} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--only", choices=MODELS)
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    print(
+        f"torch {torch.__version__}, {platform.machine()}, {given.threads} thread(s); profile and histograms every "
+        f"{EVERY} steps"
+    )
+    for name in [given.only] if given.only else MODELS:
+        report(name, given.rounds)
+
+
+if __name__ == "__main__":
+    main()
