@@ -244,3 +244,25 @@ def test_hugging_face(name: str) -> None:
     found = structure(build(transformers), **inputs)
     assert (len(found.additions), found.num_gates) == wanted
     assert len(found.boundaries) > {"t5": 6, "neox": 5}.get(name, 7)
+
+
+class Pieces(nn.Module):
+    """The halves of a tensor are written one by one, and scores get a bias made of the input that both layers share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.bias, self.q = nn.Linear(4, 4), nn.Linear(4, 3), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x)
+        bias = self.bias(x)
+        for _ in range(2):
+            left, right = self.q(x).chunk(2, -1)
+            left.sigmoid_()
+            right.mul_(left)
+            x = ((right @ right.transpose(-1, -2)) + bias).softmax(-1) @ x
+        return x
+
+
+def test_score_biases_are_not_residual_and_pieces_are_told_apart() -> None:
+    assert counts(structure(Pieces(), torch.randn(2, 3, 4))) == (0, 0, 2)
