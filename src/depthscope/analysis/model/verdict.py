@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from pydantic import ConfigDict
+
 from depthscope.analysis.model.rate import Rate
 from depthscope.study.run import Frozen
 
@@ -53,7 +55,13 @@ CAUSES: Mapping[str, str] = MappingProxyType(
 """Every cause code with its meaning."""
 
 
-class Fault(Frozen):
+class Measured(Frozen):
+    """Numbers that may be infinite, as a ratio to a skip of zeros is: they are what was measured."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+
+
+class Fault(Measured):
     """One thing that is the matter.
 
     Attributes:
@@ -77,7 +85,7 @@ class Fault(Frozen):
     inferred: bool = False
 
 
-class ModelDiagnosis(Frozen):
+class ModelDiagnosis(Measured):
     """The verdict on a model at one step.
 
     Attributes:

@@ -1,0 +1,133 @@
+"""`depthscope.probe`: right numbers on a net of known multipliers, and what a checkup gives of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depthscope  # noqa: E402
+from depthscope.api.demand import TIERS  # noqa: E402
+from depthscope.api.model import strict  # noqa: E402
+from depthscope.core.errors import UserError  # noqa: E402
+
+
+def scaled(*factors: float) -> torch.nn.Module:
+    """Linear layers that multiply by a number: every multiplier is that number."""
+    layers = [torch.nn.Linear(8, 8, bias=False) for _ in factors]
+    with torch.no_grad():
+        for layer, factor in zip(layers, factors, strict=True):
+            layer.weight.copy_(factor * torch.eye(8))
+    return torch.nn.Sequential(*layers)
+
+
+BATCH = torch.ones(24, 8)
+
+
+def test_multipliers_of_a_known_net_and_their_total() -> None:
+    checkup = depthscope.probe(scaled(0.5, 3.0, 0.5, 2.0), BATCH)
+    found = checkup.profile.values("block", "grad_multiplier")
+    assert list(found.values()) == pytest.approx([0.5, 3.0, 0.5, 2.0])
+    assert checkup.profile.value("grad_multiplier") == pytest.approx(1.5)
+    assert checkup.name == "Sequential"
+    assert checkup.profile.conditions[0].objective == "cotangent"
+
+
+def test_the_table_says_the_verdict_first_then_a_row_a_block() -> None:
+    text = str(depthscope.probe(scaled(*[0.1] * 6), BATCH))
+    head, *lines = text.splitlines()
+    assert head == "Sequential: vanishing"
+    rows = [line.split() for line in lines if line[:1].isdigit() or line.startswith("output")]
+    assert len(rows) >= 6
+    assert all(".1" in row for row in rows[:6])
+    assert "no loss was given" in text
+
+
+def test_a_long_model_is_told_by_its_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    print(depthscope.probe(scaled(*[1.0] * 90), BATCH))
+    out = capsys.readouterr().out
+    assert "30 blocks more" in out
+    assert len(out.splitlines()) < 80
+
+
+def test_json_is_strict_and_holds_what_is_not_finite_as_text(tmp_path: Path) -> None:
+    broken = scaled(1.0, 1.0, 1.0, 1.0)
+    with torch.no_grad():
+        broken[2].weight.mul_(math.inf)
+    path = tmp_path / "checkup.json"
+    text = depthscope.probe(broken, BATCH).to_json(path)
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    assert document == json.loads(text)
+    assert document["schema"] == 1
+    assert document["diagnosis"]["cause"] == "non-finite values"
+    values = {row["value"] for row in document["readings"] if isinstance(row["value"], str)}
+    assert values
+    assert values <= {"nan", "inf", "-inf"}
+    assert strict({"a": [math.nan, 1.0]}) == {"a": ["nan", 1.0]}
+
+
+def test_rows_without_pandas_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkup = depthscope.probe(scaled(1.0, 1.0, 1.0), BATCH)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match="pip install pandas"):
+        checkup.to_pandas()
+
+
+def test_a_notebook_gets_a_table_in_which_names_are_text() -> None:
+    html = depthscope.probe(scaled(1.0, 1.0, 1.0), BATCH)._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "<script" not in html
+
+
+def test_on_demand_what_is_asked_is_measured_and_its_cost_told() -> None:
+    told: list[str] = []
+    checkup = depthscope.probe(scaled(0.5, 3.0, 0.5), torch.randn(24, 8), measure=TIERS, tell=told.append)
+    values = checkup.profile.values
+    assert list(values("block", "jacobian_max").values()) == pytest.approx([0.5, 3.0, 0.5], rel=1e-4)
+    assert list(values("block", "jacobian_mean_square").values()) == pytest.approx([0.25, 9.0, 0.25], rel=1e-4)
+    assert list(values("block", "identity_distance").values()) == pytest.approx([0.5, 2.0, 0.5], rel=1e-4)
+    ranks = list(values("boundary", "rank").values())
+    assert ranks == pytest.approx([ranks[0]] * 4, rel=1e-4)  # a scale changes no rank
+    assert set(values("boundary", "dead").values()) == {0.0}
+    assert checkup.profile.value("trust") == pytest.approx(1.0, abs=1e-6)
+    assert checkup.costs == tuple(told)
+    assert len(told) == 4
+    plain = depthscope.probe(scaled(0.5, 3.0, 0.5), torch.randn(24, 8))
+    assert not plain.profile.values("block", "jacobian_max")
+    assert plain.costs == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"measure": ("ranks",)}, r"unknown measurement 'ranks'. Did you mean 'rank'\?"),
+        ({"measure": ("units",), "batch": BATCH[:4]}, "wanted 20 samples or more, got 4"),
+        ({"model": "net"}, "wanted a torch.nn.Module, got 'net'"),
+        ({"batch": None}, "wanted a tensor"),
+        ({"loss_fn": lambda output, target: output}, "one number"),
+        ({"loss_fn": lambda output, target: output.detach().sum()}, "no gradient"),
+    ],
+)
+def test_bad_input_is_one_line(options: dict[str, object], says: str) -> None:
+    given = {"model": scaled(1.0, 1.0, 1.0), "batch": BATCH, **options}
+    with pytest.raises(UserError, match=says) as caught:
+        depthscope.probe(**given)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    checkup = depthscope.probe(scaled(1.0, 1.0, 1.0), BATCH)
+    made = checkup.page(tmp_path / "page.html", lang="zh")
+    assert (tmp_path / "page.html").read_bytes() == made
+    with pytest.raises(UserError, match="language"):
+        checkup.page(tmp_path / "other.html", lang="fr")
+    assert not (tmp_path / "other.html").exists()
