@@ -257,7 +257,7 @@ class Pieces(nn.Module):
         x = self.stem(x)
         bias = self.bias(x)
         for _ in range(2):
-            left, right = self.q(x).chunk(2, -1)
+            left, right = self.q(x).unsafe_chunk(2, -1)
             left.sigmoid_()
             right.mul_(left)
             x = ((right @ right.transpose(-1, -2)) + bias).softmax(-1) @ x
