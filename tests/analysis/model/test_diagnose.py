@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.model.made import Around, Made, act, linear, norm, plain, pre_ln, profile, scale
+from tests.analysis.model.made import WIDTH, Around, Made, act, linear, norm, plain, pre_ln, profile, scale
 
 from depthscope.analysis.model import CAUSES, VERDICTS, ModelDiagnosis, diagnose
 
@@ -130,6 +130,26 @@ def test_a_missing_skip() -> None:
     found = judged(swap(blocks, 3, branch=None, ops=lost.ops, multiplier=0.5))
     assert (found.verdict, found.cause, found.where) == ("branch-dominated", "missing skip", ("blocks.3",))
     assert found.numbers["multiplier"] == 0.5
+
+
+def test_no_skip_is_missing_between_stages() -> None:
+    """The same two stretches, but the shape changes between them."""
+    lost = swap(pre_ln(8), 3, branch=None, ops=pre_ln(8)[3].branch)
+    found = profile(lost)
+    boundaries = tuple(
+        replace(each, shape=(WIDTH // 2,)) if 2 <= each.index <= 4 else each for each in found.structure.boundaries
+    )
+    seam = replace(found, structure=replace(found.structure, boundaries=boundaries))
+    assert diagnose(found).cause == "missing skip"
+    assert diagnose(seam).cause != "missing skip"
+
+
+def test_a_block_without_its_like_is_no_cliff() -> None:
+    """A dense layer before a head, a seam, a projection of embeddings: built unlike the rest, or one of few."""
+    blocks = plain(8)
+    assert judged([*blocks, Made(ops=(linear("blocks.8.w", 0.01), act("gelu")), multiplier=0.1)]).verdict == "healthy"
+    few = [Made(ops=(linear(f"blocks.{at}.w"), act("gelu")), multiplier=0.05 if at == 9 else 1.0) for at in (8, 9, 10)]
+    assert judged([*blocks, *few]).verdict == "healthy"
 
 
 def test_a_missing_norm_and_one_on_the_trunk() -> None:
