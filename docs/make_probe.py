@@ -51,7 +51,8 @@ def fill(text: str, parts: dict[str, str]) -> str:
         pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(text):
             raise SystemExit(f"no place for {name!r}: wanted <!-- made: {name} --> ... <!-- end -->")
-        text = pattern.sub(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", text)
+        before, rest = text.split(f"<!-- made: {name} -->\n", 1)
+        text = f"{before}<!-- made: {name} -->\n{content}\n<!-- end -->{rest.split('<!-- end -->', 1)[1]}"
     return text
 
 

@@ -85,7 +85,7 @@ def test_a_naive_loop_gives_the_same_losses() -> None:
             optimizer.zero_grad()
             loss = cross_entropy(model(INPUTS[index]), TARGETS[index])
             losses.append(loss.item())
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     assert found == tuple(losses[:5])
 

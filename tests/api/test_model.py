@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from depthscope.api.model import strict  # noqa: E402
 from depthscope.core.errors import UserError  # noqa: E402
 
 
-def scaled(*factors: float) -> torch.nn.Module:
+def scaled(*factors: float) -> Any:
     """Linear layers that multiply by a number: every multiplier is that number."""
     layers = [torch.nn.Linear(8, 8, bias=False) for _ in factors]
     with torch.no_grad():
@@ -117,10 +118,10 @@ def test_on_demand_what_is_asked_is_measured_and_its_cost_told() -> None:
         ({"loss_fn": lambda output, target: output.detach().sum()}, "no gradient"),
     ],
 )
-def test_bad_input_is_one_line(options: dict[str, object], says: str) -> None:
+def test_bad_input_is_one_line(options: dict[str, Any], says: str) -> None:
     given = {"model": scaled(1.0, 1.0, 1.0), "batch": BATCH, **options}
     with pytest.raises(UserError, match=says) as caught:
-        depthscope.probe(**given)  # type: ignore[arg-type]
+        depthscope.probe(**given)
     assert "\n" not in str(caught.value)
 
 
