@@ -184,3 +184,11 @@ def test_what_examples_share() -> None:
         assert common(act("leaky_relu", slope=1.0), 2.0, c) == pytest.approx(c)
     assert common(relu, 2.0, 0.0) == pytest.approx(averages("relu", 2.0).mean ** 2)
     assert common(relu, 2.0, 2.0) == pytest.approx(averages("relu", 2.0).second)
+
+
+@pytest.mark.parametrize(("kind", "variance"), [("layer", 0.5 - 0.5 / math.pi), ("rms", 0.5)])
+def test_a_norm_after_the_activation(kind: str, variance: float) -> None:
+    """Layer norm subtracts the mean over units, E relu = 1/sqrt(2 pi) at q = 1; RMS norm does not."""
+    found, _ = of(Made(ops=(linear("a", 1.0), act(), norm(kind))))
+    assert found is not None
+    assert found.value**2 == pytest.approx(0.5 / variance)
