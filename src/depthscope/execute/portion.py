@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 from depthscope.core.errors import UserError
 from depthscope.execute.held import HeldLeases
-from depthscope.execute.order import Done
 from depthscope.execute.tell import Note, tell
 from depthscope.execute.work import Work
 from depthscope.record.checkpoint import Checkpoint
@@ -161,11 +160,8 @@ class Portion:
                 self._held.beat(state.run_id)
 
     def _drop(self, run_id: str) -> None:
-        """Another took the run over, while this process was stopped or its folder away: what it does will be equal."""
-        self._held.check_folder()
         self._runs.pop(run_id).sink.close()
-        self._held.release(run_id)
-        self._work.done.append(Done(run_id=run_id))
+        self._work.lose(self._held, run_id)
 
     def _timings(self) -> Timings:
         return Timings(wall_s=self._wall_s, cpu_s=self._cpu_s, started=self._started)

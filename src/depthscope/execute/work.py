@@ -9,7 +9,7 @@ from depthscope.core.errors import UserError
 from depthscope.execute.held import HeldLeases
 from depthscope.execute.order import Done, Order
 from depthscope.execute.tell import Note, tell
-from depthscope.record.checkpoint import Checkpoint, read_checkpoint, tidy
+from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, read_checkpoint, tidy
 from depthscope.record.events import Ended
 from depthscope.record.folder import RunFolderError, run_fault
 from depthscope.record.lease import acquire
@@ -117,12 +117,26 @@ class Work:
         if record is None:
             there = read_record(folder, run_id)
             record = there if isinstance(there, RunRecord) and stands(there, spec, self.order.failed) else None
+            self._clear(run_id)
         held.release(run_id)
         if written:
             tell(ended)
         outcome = record.outcome if record else None
         self.done.append(Done(run_id=run_id, outcome=outcome, elsewhere=not written and record is not None))
         return written
+
+    def lose(self, held: HeldLeases, run_id: str) -> None:
+        """Another took the run over, while this process was stopped or its folder away: what it does will be equal."""
+        held.check_folder()
+        self._clear(run_id)
+        held.release(run_id)
+        self.done.append(Done(run_id=run_id))
+
+    def _clear(self, run_id: str) -> None:
+        """Stopped amid a save, a worker ends that when it wakes: no checkpoint is left beside another's record."""
+        there = read_record(self.order.folder, run_id)
+        if isinstance(there, RunRecord) and there.outcome.status != "failed":
+            delete_checkpoint(self.order.folder, run_id)
 
     def note_unsaved(self, error: UserError) -> None:
         """A checkpoint that cannot be written is a pity; the run goes on. Told once a task."""
