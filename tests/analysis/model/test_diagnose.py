@@ -169,6 +169,13 @@ def test_two_kinds_of_blocks_that_take_turns_are_no_odd_ones() -> None:
     assert judged(blocks).verdict == "healthy"
 
 
+def test_a_block_stands_out_against_the_others_alone() -> None:
+    """Blocks that scatter by factors of 3 hide one that is 6 off: 6 robust standard deviations are more."""
+    blocks = [replace(each, multiplier=3.0 ** (-1) ** at) for at, each in enumerate(plain(9))]
+    assert judged(swap(blocks, 4, multiplier=6.0)).verdict == "healthy"
+    assert judged(swap(plain(9), 4, multiplier=6.0)).cause == "one block"
+
+
 # Silent blocks.
 
 
@@ -178,6 +185,10 @@ def test_a_dead_layer() -> None:
     assert (found.verdict, found.cause, found.where[0]) == ("vanishing", "dead layer", "blocks.3.fc")
     found = judged(swap(pre_ln(8), 5, weight_grad=0.0, ratio=0.0))
     assert (found.verdict, found.cause, found.where[0]) == ("unused layers", "dead layer", "blocks.5")
+
+
+def test_a_branch_that_a_factor_switches_off_is_not_dead() -> None:
+    assert judged([*off(2), *unit(8, ratio=0.3, multiplier=1.04)[2:]]).verdict == "healthy"
 
 
 def test_a_cut_gradient() -> None:
@@ -194,7 +205,7 @@ def test_a_frozen_block() -> None:
 
 
 def test_transfer_learning_is_no_fault() -> None:
-    for count in (4, 8):
+    for count in (2, 4, 8):
         blocks = [replace(each, status="frozen" if at < count else "ok") for at, each in enumerate(pre_ln(8))]
         found = judged(blocks, Around(stem_status="frozen"))
         assert found.verdict == "healthy"
