@@ -160,6 +160,7 @@ class Unruly(nn.Module):
         torch.set_anomaly_enabled(True)
         torch.set_autocast_enabled("cpu", True)
         torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
         torch_module.register_module_forward_hook(lambda *_: None)
         self.half()
         return out
@@ -174,7 +175,8 @@ def test_whatever_a_forward_pass_does_is_undone() -> None:
     x = torch.randn(3, 4)
     model.old(x)
     before = state(model)
-    with as_found(model), torch.enable_grad():
+    with as_found(model):
+        assert not torch.is_autocast_cache_enabled()
         model(x)
         assert state(model) != before
     unchanged(model, before)

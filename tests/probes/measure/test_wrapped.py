@@ -40,6 +40,15 @@ def test_data_parallel_inside_and_outside(make: Make) -> None:
     assert isinstance(inside[0], nn.DataParallel)
 
 
+class Calls(nn.Module):
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_compiled_whole_in_part_and_as_a_function(make: Make) -> None:
     case = make("stack")
@@ -58,6 +67,13 @@ def test_compiled_whole_in_part_and_as_a_function(make: Make) -> None:
     case.model.compile(backend=backend)
     assert profile_model(case.model, case.batch, case.loss_fn) == expected
     assert compilations == []
+    function = compiled(torch.tanh, backend=backend)
+    by_function = nn.Sequential(case.model[0], Calls(function), *case.model[2:])  # type: ignore[index]
+    found = profile_model(by_function, case.batch, case.loss_fn)
+    assert found.value("grad_multiplier") == expected.value("grad_multiplier")
+    if hasattr(torch.compiler, "set_stance"):  # older versions cannot run a compiled function as written
+        assert compilations == []
+    compilations.clear()
     out = part(case.batch[0])
     assert len(compilations) == 1
     assert torch.equal(out, unwrapped(whole).forward(case.batch[0]))
