@@ -76,7 +76,7 @@ class Reading:
     """One measured value. What a place does not have gives no reading (never a zero).
 
     Attributes:
-        step: updates done before it.
+        step: updates done before it; in a watched training a skipped one counts.
         place: the sort of thing measured.
         name: which: of a boundary, block, addition or parameter; empty for the model.
         quantity: one of `READINGS[place]`.

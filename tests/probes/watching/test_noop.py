@@ -212,18 +212,16 @@ def test_a_pass_that_fails_does_not_disturb_the_next() -> None:
     ]
 
 
-def test_a_copy_of_the_model_carries_no_watch() -> None:
+def test_a_copy_of_the_model_carries_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An average of weights or a best model kept is a deep copy: it must copy neither the writer nor the records."""
+
+    def copied(_self: object, _memo: object) -> None:
+        raise AssertionError("copied")
+
+    monkeypatch.setattr(Watching, "__deepcopy__", copied, raising=False)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-
-    class Uncopyable:
-        def __call__(self, values: object, step: int) -> None: ...
-
-        def __deepcopy__(self, memo: object) -> None:
-            raise AssertionError("copied")
-
-    with Watching(model, optimizer, writer=Uncopyable()) as watching:
+    with Watching(model, optimizer) as watching:
         average = AveragedModel(model)
         best = copy.deepcopy(model)
         for net in (average, best):

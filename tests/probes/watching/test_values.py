@@ -53,7 +53,7 @@ class Residual(nn.Module):
         return [*boundaries, self.head(boundaries[-1])], operands
 
 
-BOUNDARIES = ("input", "stem", ":add", ":add#1", ":add#2", "output")
+BOUNDARIES = ("input", "stem", "blocks.0:add", "blocks.1:add", "blocks.2:add", "output")
 
 
 def twin(model: Residual, batches: Sequence[Batch], seed: int, clip: float | None = None) -> Values:
@@ -371,9 +371,9 @@ def test_a_reentrant_checkpoint_hides_gradients_and_says_so() -> None:
         optimizer.step()
     (record,) = watching.records()
     seen = values_of(record)
-    assert ("boundary", ":add", "norm") in seen
-    assert ("boundary", ":add", "grad_norm") not in seen
-    assert ("block", ":add#1", "grad_multiplier") not in seen
+    assert ("boundary", "blocks.0:add", "norm") in seen
+    assert ("boundary", "blocks.0:add", "grad_norm") not in seen
+    assert ("block", "blocks.1:add", "grad_multiplier") not in seen
     assert "re-entrant" in record.conditions.silent
     assert record.statuses["blocks.0.0.weight"] == "ok"
 

@@ -166,10 +166,10 @@ def test_names_are_quantity_and_layer() -> None:
     ("filter", "layers"),
     [
         (0, {"stem", "stem.weight", "stem.bias"}),
-        ([0, "mid"], {"stem", "stem.weight", "stem.bias", ":add#2", "h.2.weight", "h.2.bias"}),
-        ([-2, -1], {":add#3", "h.3.weight", "h.3.bias", "output", "head.weight", "head.bias"}),
+        ([0, "mid"], {"stem", "stem.weight", "stem.bias", "h.2:add", "h.2.weight", "h.2.bias"}),
+        ([-2, -1], {"h.3:add", "h.3.weight", "h.3.bias", "output", "head.weight", "head.bias"}),
         ("h.1.*", {"h.1.weight", "h.1.bias"}),
-        (["*.bias", 1], {*(f"h.{i}.bias" for i in range(4)), "stem.bias", "head.bias", ":add", "h.0.weight"}),
+        (["*.bias", 1], {*(f"h.{i}.bias" for i in range(4)), "stem.bias", "head.bias", "h.0:add", "h.0.weight"}),
     ],
 )
 def test_a_filter_takes_blocks_by_index_and_names_by_pattern(filter: object, layers: set[str]) -> None:

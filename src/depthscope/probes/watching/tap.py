@@ -174,9 +174,6 @@ class Hook:
             return None
         return self._call(*args, **kwargs)
 
-    def __deepcopy__(self, _memo: object) -> Hook:
-        return Hook(_nothing)
-
     def __reduce__(self) -> tuple[type[Hook], tuple[Callable[..., None]]]:
         return Hook, (_nothing,)
 
