@@ -83,7 +83,8 @@ class Boundary:
         index: position from the input, from 0.
         name: the outermost module below the model that gives it, `#k` appended for its k-th call (from 1, the
             second call); where no module gives it, the module in which it arises, a colon and the operation:
-            `h.0:add`. `input` and `output` for the ends of the model.
+            `h.0:add`; for the model's own code the last module before it that has a layer: `layers.3:relu`.
+            `input` and `output` for the ends of the model.
         shape: of one example.
     """
 

@@ -172,7 +172,13 @@ def test_forms_that_are_none(add: Callable[..., Tensor]) -> None:
 def test_a_write_into_a_part_is_followed() -> None:
     """The sum goes into two columns of a clone: the skip passes by it, and the rest stands."""
     found = structure(Residual(_into_part), torch.randn(2, 3))
-    assert [each.name for each in found.boundaries] == ["input", "stem", ":write", ":write#1", "output"]
+    assert [each.name for each in found.boundaries] == [
+        "input",
+        "stem",
+        "branches.0:write",
+        "branches.1:write",
+        "output",
+    ]
 
 
 class Parallel(nn.Module):

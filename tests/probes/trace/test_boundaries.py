@@ -80,8 +80,8 @@ def test_preactivation_ends_its_blocks_at_the_sum() -> None:
 @pytest.mark.parametrize(
     ("post", "wanted"),
     [
-        (False, ["input", ":add", ":add#1", ":add#2", ":add#3", ":add#4", "output"]),
-        (True, ["input", ":add", "norms.0", "norms.1", "norms.2", "norms.3", "output"]),
+        (False, ["input", "embed:add", "out.0:add", "down.0:add", "out.1:add", "down.1:add", "output"]),
+        (True, ["input", "embed:add", "norms.0", "norms.1", "norms.2", "norms.3", "output"]),
     ],
 )
 def test_transformer(post: bool, wanted: list[str]) -> None:
@@ -143,7 +143,7 @@ class NoStem(nn.Module):
 
 def test_raw_input_that_is_added_back_is_no_mask() -> None:
     found = structure(NoStem(), torch.randn(2, 4))
-    assert names(found) == ["input", ":add", ":add#1", "output"]
+    assert names(found) == ["input", "branches.0:add", "branches.1:add", "output"]
     assert len(found.additions) == 3
     assert roles(found) == ["body", "body", "body"]
 
@@ -172,7 +172,7 @@ class TwoInputs(nn.Module):
 
 def test_several_inputs_and_outputs() -> None:
     found = structure(TwoInputs(), torch.randn(2, 3), y=torch.randn(2, 2))
-    assert names(found) == ["input", ":relu", ":relu#1", ":add", "output"]
+    assert names(found) == ["input", "first:relu", "second:relu", "late:add", "output"]
     assert found.boundaries[-1].shape == (5,)
     assert not found.additions
 

@@ -150,9 +150,9 @@ def parts(names: set[str]) -> set[str]:
 def test_names_are_quantity_and_layer() -> None:
     names = written(None)
     assert {
-        "depth/grad_norm/:add#1",
-        "depth/grad_multiplier/:add",
-        "depth/residual_ratio/:add#3",
+        "depth/grad_norm/h.1:add",
+        "depth/grad_multiplier/h.0:add",
+        "depth/residual_ratio/h.3:add",
         "depth/norm/input",
         "depth/weight_grad_norm/h.0.weight",
         "depth/weight_grad_ratio/head.bias",

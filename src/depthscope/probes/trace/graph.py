@@ -168,7 +168,16 @@ class Graph:
         return self.given.get(value) or self.place(value)
 
     def place(self, value: int) -> str:
-        """The module in which a value arises, a colon and the operation."""
-        step = self.steps[self.producer[value]]
-        inside = self.calls[step.call].label if step.call >= 0 else ""
-        return f"{inside}:{step.name}"
+        """The module in which a value arises, a colon and the operation.
+
+        What the model's own code does, between calls of its modules, is named after the last of them with a layer.
+        """
+        at = self.producer[value]
+        call, before = self.steps[at].call, at
+        while call < 0 and before > 0:
+            before -= 1
+            call = self.steps[before].call if self.steps[before].weighted else -1
+        while before < at and call >= 0 and self.calls[call].parent >= 0:
+            call = self.calls[call].parent
+        inside = self.calls[call].label if call >= 0 else ""
+        return f"{inside}:{self.steps[at].name}"
