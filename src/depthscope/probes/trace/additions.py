@@ -16,7 +16,8 @@ from depthscope.probes.trace.graph import Graph, Step
 _DEAD, _IDENTITY, _PROJECTION = -1, 0, 1
 """Of the ways from a value to an operand, the plainest: none plain, the same data, through one linear layer."""
 _NOT_REACHED, _BARE, _NORMED, _LAYER, _LAYERS = -1, 0, 1, 2, 3
-"""And the richest: no way, without parameters, with those of a normaliser, through one weight, through several."""
+"""And the richest: no way, without parameters, with those of a normaliser or by mixing positions, through one weight,
+through several."""
 
 _PLAIN = frozenset(["shape", "part", "conv", "multiply", "add", "concat", "pool", "dropout", "pad", "where", "norm"])
 """What leaves data the same for a shortcut: a change of shape or scale, pooling and padding (option A), a fixed filter,
@@ -131,9 +132,14 @@ def _passed(graph: Graph, step: Step, taken: tuple[int, ...], way: list[int]) ->
             continue
         if step.weighted:
             past[side + 1] = _LAYERS if rich >= _LAYER else _LAYER
-        elif step.sort == "mixing" or (step.sort == "norm" and step.weights):
+        elif _mixes(step, taken) or (step.sort == "norm" and step.weights):
             past[side + 1] = max(rich, _NORMED)
     return past
+
+
+def _mixes(step: Step, taken: tuple[int, ...]) -> bool:
+    """Whether a step joins positions without a weight: a Fourier transform (FNet), attention, a scan (Mamba-2)."""
+    return step.sort == "mixing" or (step.sort in ("product", "attention") and len(taken) > 1)
 
 
 def _interpolates(graph: Graph, at: int, pair: tuple[int, int]) -> bool:

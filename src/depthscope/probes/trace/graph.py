@@ -125,9 +125,20 @@ class Graph:
         users = Counter(each for flow in self.flows for each in flow)
         for at, flow in enumerate(self.flows):
             self.only_user.update((each, at) for each in flow if users[each] == 1)
+        self._undo_concatenations()
         appliers = Counter(name for step in self.steps if step.weighted for name in step.weights)
         for step in self.steps:
             step.reused = step.weighted and any(appliers[name] > 1 for name in step.weights)
+
+    def _undo_concatenations(self) -> None:
+        """A tensor joined to itself and split again is whole (the two streams of a Reformer start so)."""
+        for step in self.steps:
+            if not step.partial or len(step.inputs) != 1 or self.producer[step.inputs[0]] < 0:
+                continue
+            joined = self.steps[self.producer[step.inputs[0]]]
+            if joined.sort == "concat" and len(set(joined.inputs)) == 1:
+                whole = self.shape[joined.inputs[0]]
+                step.partial = any(self.shape[each] != whole for each in step.outputs)
 
     def _live(self) -> list[bool]:
         """Steps whose results reach the output; not the copies that autograd makes of what is then overwritten."""

@@ -52,6 +52,17 @@ def tensors_of(item: Any) -> Iterator[Tensor]:
         stack.extend(part for _, part in reversed(parts))
 
 
+def results_of(output: Any) -> Iterator[Tensor]:
+    """Every tensor of a model's output but its `loss`, unless that is all: what a loss does is not the model's."""
+    parts = _fields(output)
+    if parts is not None and any(name == "loss" for name, _ in parts):
+        others = list(tensors_of([part for name, part in parts if name != "loss"]))
+        if others:
+            yield from others
+            return
+    yield from tensors_of(output)
+
+
 def main_outputs(output: Any) -> Iterator[Tensor]:
     """Floating-point tensors of a model's output, the one that the model is about first.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,11 @@ class Region:
         return Region(int(tensor.storage_offset()), sizes, strides)
 
     def apart(self, other: Region) -> bool:
-        """Whether two regions surely share no entry: they lie behind one another, or are pieces of one tensor."""
+        """Whether two regions surely share no entry: they lie behind one another, or are pieces of one tensor.
+
+        With strides s_1 > s_2 > ... in both, entries meet where the difference of the offsets is a sum of d_k s_k with
+        -size_k(high) < d_k < size_k(low).
+        """
         low, high = sorted((self, other), key=lambda each: each.offset)
         reach = sum((size - 1) * stride for size, stride in zip(low.sizes, low.strides, strict=True))
         if low.offset + reach < high.offset:
@@ -55,8 +60,13 @@ class Region:
         if self.strides != other.strides:
             return False
         rest = high.offset - low.offset
-        for size, stride in zip(low.sizes, low.strides, strict=True):
-            if stride and rest // stride >= size:
+        if self.strides and self.strides[-1] and rest % math.gcd(*self.strides):
+            return True  # such as two columns
+        before = 0
+        for size, other_size, stride in zip(low.sizes, high.sizes, low.strides, strict=True):
+            if not stride:
+                return False
+            if rest // stride >= size and (not before or (before - rest) // stride >= other_size):
                 return True
-            rest = rest % stride if stride else rest
+            before, rest = stride, rest % stride
         return False

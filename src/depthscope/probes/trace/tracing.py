@@ -14,7 +14,7 @@ from depthscope.core.structure import Structure
 from depthscope.probes.guard import as_found
 from depthscope.probes.trace.graph import Graph
 from depthscope.probes.trace.mode import Recorder
-from depthscope.probes.trace.outputs import main_outputs, tensors_of
+from depthscope.probes.trace.outputs import main_outputs, results_of, tensors_of
 from depthscope.probes.trace.settings import unfused
 from depthscope.probes.trace.structure import Positions, structure_of
 
@@ -75,7 +75,7 @@ def _record(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], 
     saving = nullcontext() if keep else torch.autograd.graph.saved_tensors_hooks(_nothing, _let_go)
     with recorder.named(), saving, recorder:
         output = model(*args, **kwargs)
-    recorder.graph.outputs = [recorder.value_of(tensor) for tensor in tensors_of(output)]
+    recorder.graph.outputs = [recorder.value_of(tensor) for tensor in results_of(output)]
     recorder.graph.output = _output(recorder, output)
     return recorder
 
