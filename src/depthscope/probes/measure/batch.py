@@ -23,24 +23,26 @@ class Batch:
         kwargs: by name.
         targets: what the loss is given beside the output; None where the batch holds none.
         num_examples: length of the first dimension of the first tensor.
+        closed: the model's input requires no gradient.
     """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     targets: Any
     num_examples: int
+    closed: bool = False
 
     def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
         """Arguments for one call of the model, and the leaves to which their gradients go.
 
         Every tensor is a clone, since a model may write its input. One of floating point depends on a leaf, so that
         the gradient flows through all of the model although parameters may be frozen; the clone itself is no leaf,
-        which an in-place operation could not write.
+        which an in-place operation could not write. Not where `closed`.
         """
         leaves: list[Tensor] = []
 
         def clone(tensor: Tensor) -> Tensor:
-            if not (tensor.is_floating_point() or tensor.is_complex()):
+            if self.closed or not (tensor.is_floating_point() or tensor.is_complex()):
                 return tensor.detach().clone()
             leaf = tensor.detach().clone()
             leaf.requires_grad = True  # `requires_grad_` would load torch's compiler, which takes seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -79,12 +80,33 @@ def profile_model(
         )
     given = read_batch(batch, inner, with_loss=loss_fn is not None)
     with with_gradients():
-        if traced is None:
-            args, kwargs, _ = given.fresh()
-            with told(inner, given):
-                traced = trace(inner, args, kwargs)
-        with as_found(inner):
-            return _measured(inner, given, loss_fn, traced, step=step, data=data, seed=seed, reducers=reducers)
+        while True:
+            given, known = (given, traced) if traced is not None else _traced(inner, given)
+            with as_found(inner):
+                profile = _measured(inner, given, loss_fn, known, step=step, data=data, seed=seed, reducers=reducers)
+            if traced is not None or not profile.conditions[step].silent:
+                return profile
+            # Perhaps the model keeps what its first pass computed, where `as_found` does not see it (`lru_cache`).
+            traced = _traced(inner, given)[1]
+
+
+def _traced(model: nn.Module, batch: Batch) -> tuple[Batch, Traced]:
+    """A trace, and the batch as the model takes it.
+
+    Some models demand that their input requires no gradient: they set the flag themselves, which torch lets them do to
+    none that depends on a leaf (Wav2Vec2 in train mode). The model's input then has no gradient.
+    """
+    args, kwargs, _ = batch.fresh()
+    try:
+        return batch, trace(model, args, kwargs)
+    except RuntimeError as error:
+        if batch.closed or "requires_grad flags of leaf" not in str(error):
+            with told(model, batch):
+                raise
+    except Exception:
+        with told(model, batch):
+            raise
+    return _traced(model, replace(batch, closed=True))
 
 
 def _measured(
