@@ -69,9 +69,9 @@ def test_resnet_ends_its_blocks_after_the_activation() -> None:
 
 
 def test_preactivation_ends_its_blocks_at_the_sum() -> None:
-    """Where the unit that changes the shape shares its BN-ReLU, all flows through that; the last BN is the head's."""
+    """Also where a unit shares its BN-ReLU with a projection, through which all flows; the last BN is the head's."""
     found = structure(resnet.preactivation_resnet(2), mobile.images(16))
-    assert names(found) == ["input", "0", "1", "3:relu", "3", "5:relu", "5", "6", "output"]
+    assert names(found) == ["input", *(str(at) for at in range(7)), "output"]
     assert [each.name for each in found.additions] == ["1", "2", "3", "4", "5", "6"]
     assert [op.kind for op in found.blocks[-1].ops] == ["norm", "activation", "pool", "linear"]
     assert [op.kind for op in found.additions[2].skip] == ["conv"]
@@ -198,3 +198,20 @@ def test_odd_outputs_have_ends(how: str) -> None:
     found = structure(Odd(how), torch.randn(2, 3))
     assert names(found) == ["input", "output"]
     assert len(found.blocks) == 1
+
+
+def test_a_norm_stays_with_the_block_that_holds_it() -> None:
+    """Of five pre-activation blocks one lacks its skip: the block before it still ends at its own sum."""
+
+    class Block(nn.Module):
+        def __init__(self, skip: bool) -> None:
+            super().__init__()
+            self.norm, self.up, self.down, self.skip = nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 4), skip
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = self.down(functional.gelu(self.up(self.norm(x))))
+            return x + y if self.skip else y
+
+    net = nn.Sequential(nn.Linear(3, 4), *(Block(at != 2) for at in range(5)), nn.Linear(4, 2))
+    wanted = ["input", "0", "1", "2", "3:gelu", "3", "4", "5", "output"]
+    assert names(structure(net, torch.randn(2, 3))) == wanted

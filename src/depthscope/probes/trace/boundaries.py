@@ -76,7 +76,8 @@ def edges(graph: Graph, additions: frozenset[int]) -> Edges | None:
 
     Segments lie between neighbouring cuts. Those without a weight (normalisers, activations, pooling; see `_holding`)
     belong to the block before them, so that a block of Linear-BN-ReLU ends at the ReLU's output, that of a Post-LN
-    transformer at the normaliser's, that of a pre-activation network at the sum. What follows the last block before
+    transformer at the normaliser's; but to the block after them where a module holds them together with its weight:
+    a pre-activation unit begins at the sum, with or without its skip. What follows the last block before
     the head (the final normaliser of a pre-activation network, the global pooling) is the head's, so far as the block
     before ends sooner: x_L lies where x_{L-1} does.
 
@@ -100,7 +101,8 @@ def edges(graph: Graph, additions: frozenset[int]) -> Edges | None:
         cuts.append(Cut(value=graph.output, step=path[-1]))
     inside = _inside(path, cuts)
     weighted = _holding(graph, inside, additions)
-    starts = [_before_shape(graph, inside, at, before + 1) for before, at in pairwise(weighted)]
+    begins = [_begin(graph, inside, before, at) for before, at in pairwise(weighted)]
+    starts = [_before_shape(graph, inside, at, before + 1) for before, at in zip(weighted, begins, strict=False)]
     if len(weighted) > 2:
         starts[-1] = _alike(graph, inside, weighted, starts, additions)
     chosen = [cuts[0], *(cuts[at] for at in starts), cuts[-1]]
@@ -132,6 +134,35 @@ def _holding(graph: Graph, inside: list[list[int]], additions: frozenset[int]) -
             if not (holding and only_embeddings):
                 holding.append(at)
     return holding
+
+
+def _begin(graph: Graph, inside: list[list[int]], before: int, at: int) -> int:
+    """The segment that a block begins with: the weighted one, or what a module holds together with its weight."""
+
+    def calls(step: int) -> list[int]:
+        """Calls of modules around a step, outermost first."""
+        found, call = [], graph.steps[step].call
+        while call >= 0:
+            found.append(call)
+            call = graph.calls[call].parent
+        return found[::-1]
+
+    def common(one: list[int], other: list[int]) -> int:
+        return next(
+            (k for k, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+        )
+
+    def weight(segment: int, which: int) -> list[int]:
+        steps = [each for each in inside[segment] if graph.steps[each].weighted] or inside[segment]
+        return calls(steps[which])
+
+    last, following = weight(before, -1), weight(at, 0)
+    while at - 1 > before and inside[at - 1]:
+        around = [calls(each) for each in inside[at - 1]]
+        if any(common(each, following) <= common(each, last) for each in around):
+            break
+        at -= 1
+    return at
 
 
 def _only_shape(graph: Graph, steps: list[int]) -> bool:
