@@ -152,7 +152,8 @@ def test_every_way_to_a_batch_and_a_loss(call: Call, mine: Path, arguments: tupl
         (("their_models:plain", "--input", "2x16", "--measure", "ranks"), "Did you mean 'rank'?"),
         (("their_models:plain", "--input", "2x16", "--device", "tpu"), "unknown device 'tpu'"),
         (("their_models:plain", "--input", "2x16", "--html", "their_models.py/page.html"), "cannot be written"),
-        (("their_models:plain", "--input", "2x16", "--html", "."), "is a folder"),
+        (("their_models:plain", "--input", "2x16", "--html", "nowhere/page.html"), "there is no folder nowhere"),
+        (("their_models:plain", "--input", "2x16", "--html", "."), "Is a directory). Name another file."),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(

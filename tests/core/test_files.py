@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from depthscope.core.errors import UserError
-from depthscope.core.files import place_new, staged, write_bytes, write_json
+from depthscope.core.files import check_named, place_new, staged, write_bytes, write_json, write_named
 
 
 def failing(code: int) -> Callable[..., NoReturn]:
@@ -100,6 +100,59 @@ def test_a_file_or_a_folder_in_the_way(tmp_path: Path) -> None:
         write_bytes(tmp_path / "folder", b"x")
     assert sorted(item.name for item in tmp_path.iterdir()) == ["file", "folder"]
     assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("write", [write_bytes, write_named, lambda path, _: check_named(path)])
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_regular_file_is_refused_and_stays(
+    tmp_path: Path, write: Callable[[Path, bytes], None], linked: bool
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    path = tmp_path / "link" if linked else pipe
+    if linked:
+        path.symlink_to(pipe)
+    names = sorted(tmp_path.iterdir())
+    with pytest.raises(UserError, match="not a regular file") as told:
+        write(path, b"x")
+    assert str(told.value).startswith(f"{path}: ")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert path.is_symlink() == linked
+    assert sorted(tmp_path.iterdir()) == names
+
+
+@pytest.mark.parametrize("write", [write_bytes, write_named])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_what_it_points_to_is_written(
+    tmp_path: Path, write: Callable[[Path, bytes], None], there: bool
+) -> None:
+    (tmp_path / "folder").mkdir()
+    file, link = tmp_path / "folder" / "file", tmp_path / "link"
+    link.symlink_to(Path("folder") / "file")
+    if there:
+        file.write_bytes(b"old")
+    write(link, b"new")
+    assert link.is_symlink()
+    assert not file.is_symlink()
+    assert file.read_bytes() == b"new"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_file_that_its_user_names_stands_in_a_folder_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "nowhere" / "page.html"
+    for refuse in (check_named, lambda each: write_named(each, b"x")):
+        with pytest.raises(UserError, match="there is no folder"):
+            refuse(path)
+    write_named(tmp_path / "old", b"old")
+    check_named(tmp_path / "old")
+    check_named(tmp_path / "new")
+    monkeypatch.setattr(os, "fsync", failing(errno.EACCES))
+    with pytest.raises(UserError, match=r"denied\)\. Name another file, or change its permissions\.$"):
+        check_named(tmp_path / "new")
+    assert (tmp_path / "old").read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "old"]
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

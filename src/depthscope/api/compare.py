@@ -16,7 +16,7 @@ from depthscope.analysis.variants import Fate, fates, headline, judge_variants
 from depthscope.api.model import strict
 from depthscope.api.reports import check_lang
 from depthscope.core.errors import MissingDependencyError, UserError, shown
-from depthscope.core.files import write_bytes
+from depthscope.core.files import write_named
 from depthscope.record.variants import Setup, VariantRun
 from depthscope.train.usercode import TORCH_MISSING
 
@@ -99,7 +99,7 @@ class Comparison:
         """
         text = json.dumps(self.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if path is not None:
-            write_bytes(Path(path), text.encode())
+            write_named(Path(path), text.encode())
         return text
 
     def page(self, path: str | Path | None = None, *, lang: str = "en") -> bytes:
@@ -121,7 +121,7 @@ class Comparison:
             lang=check_lang(lang),
         )
         if path is not None:
-            write_bytes(Path(path), html)
+            write_named(Path(path), html)
         return html
 
 

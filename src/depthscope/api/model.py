@@ -15,7 +15,7 @@ from depthscope.analysis.model import Expectation, Fault, ModelDiagnosis, diagno
 from depthscope.api import checkup_text
 from depthscope.api.reports import check_lang
 from depthscope.core.errors import MissingDependencyError
-from depthscope.core.files import write_bytes
+from depthscope.core.files import write_named
 from depthscope.core.readings import ModelProfile
 from depthscope.train.usercode import TORCH_MISSING
 
@@ -117,7 +117,7 @@ class Checkup:
         """
         text = json.dumps(self.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if path is not None:
-            write_bytes(Path(path), text.encode())
+            write_named(Path(path), text.encode())
         return text
 
     def page(self, path: str | Path | None = None, *, lang: str = "en") -> bytes:
@@ -145,7 +145,7 @@ class Checkup:
             lang=chosen,
         )
         if path is not None:
-            write_bytes(Path(path), html)
+            write_named(Path(path), html)
         return html
 
 

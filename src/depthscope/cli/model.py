@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Annotated
 import typer
 
 from depthscope.cli.options import Json, Lang, Language, parsed_seeds
-from depthscope.core.errors import UserError
+from depthscope.core.files import check_named
 
 _DATA, _MEASURED, _SHOWN = "What it is measured on", "What is measured", "What is shown"
 VERDICT_MET = 1
@@ -79,7 +78,8 @@ def probe(
     from depthscope import api
 
     wanted = api.check_verdicts(_parts(fail_on))
-    _check_file(html)
+    if html is not None:
+        check_named(html)
     found = api.probe_named(
         model,
         shape=shape,
@@ -131,7 +131,8 @@ def compare(
     """Train variants of your own on the same batches from the same seeds, and judge the differences."""
     from depthscope import api
 
-    _check_file(html)
+    if html is not None:
+        check_named(html)
     found = api.compare_named(
         models,
         data=data,
@@ -155,21 +156,6 @@ def compare(
 
 def _parts(text: str | None) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()] if text else []
-
-
-def _check_file(path: Path | None) -> None:
-    """Refuse before the work what could not be written after it.
-
-    Raises:
-        UserError: the file is a folder, or its place cannot be written.
-    """
-    if path is None:
-        return
-    if path.is_dir():
-        raise UserError(f"--html: {path} is a folder; wanted a file, such as {path / 'model.html'}.")
-    folder = next((each for each in path.absolute().parents if each.exists()), None)
-    if folder is None or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UserError(f"--html: {path} cannot be written there. Choose another folder.")
 
 
 def _command() -> str:

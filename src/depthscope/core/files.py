@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -19,14 +19,68 @@ from depthscope.core.errors import UserError
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace `path` by `content` in one step: a reader sees the old file or the new one, never half.
 
-    The bytes go to a hidden file in the same folder, are flushed to disk, then renamed over.
+    The bytes go to a hidden file in the same folder, are flushed to disk, then renamed over. Where a symbolic link
+    stands, what it points to is replaced.
 
     Raises:
-        UserError: the folder cannot be written or the disk is full. The old file still stands, and
-            no folder or file was added.
+        UserError: the folder cannot be written, the disk is full, or something stands there that is no regular file
+            (a device, a pipe, a folder). It still stands, as an old file does, and no folder or file was added.
     """
-    with staged(path, content) as temporary:
-        os.replace(temporary, path)
+    with _refusing(path, mend):
+        target = _target(path)
+    with staged(target, content) as temporary:
+        os.replace(temporary, target)
+
+
+def check_named(path: Path) -> None:
+    """Refuse before the work a file that could not be written after it. Nothing is left there.
+
+    Args:
+        path: of a single file, as its user named it: its folder must be there, since a folder that nobody asked for is
+            rather a slip of the pen.
+
+    Raises:
+        UserError: its folder is not there or cannot be written; something stands there that is no regular file.
+    """
+    with _staged_named(path, b""):
+        pass
+
+
+def write_named(path: Path, content: bytes) -> None:
+    """`write_bytes` of a single file that its user named.
+
+    Raises:
+        UserError: as for `check_named`; the disk is full.
+    """
+    with _staged_named(path, content) as (temporary, target):
+        os.replace(temporary, target)
+
+
+@contextlib.contextmanager
+def _staged_named(path: Path, content: bytes) -> Iterator[tuple[Path, Path]]:
+    with _refusing(path, _mend_named):
+        target = _target(path)
+    if not os.path.lexists(target.parent):
+        raise UserError(f"{path}: there is no folder {target.parent}. Make it first, or name another file.")
+    with staged(target, content, mend=_mend_named) as temporary:
+        yield temporary, target
+
+
+def _target(path: Path) -> Path:
+    """What is replaced where `path` is written: links are followed.
+
+    Raises:
+        OSError: something stands there that is no regular file, which a rename would put in its place.
+    """
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        kind = stat.S_IFREG
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(kind):
+        raise OSError(errno.EINVAL, "not a regular file")
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def place_new(temporary: Path, path: Path) -> bool:
@@ -70,7 +124,33 @@ def _create_without_link(path: Path, content: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def staged(path: Path, content: bytes) -> Iterator[Path]:
+def _refusing(path: Path, mend: Callable[[OSError], str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error}). {mend(error)}") from error
+
+
+def mend(error: OSError) -> str:
+    """What to do about a file of a results folder that cannot be written."""
+    return _mended(error, "choose another folder with --out")
+
+
+def _mend_named(error: OSError) -> str:
+    return _mended(error, "name another file")
+
+
+def _mended(error: OSError, instead: str) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"Free some space, or {instead}."
+    capital = instead[0].upper() + instead[1:]
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{capital}, or change its permissions."
+    return f"{capital}."
+
+
+@contextlib.contextmanager
+def staged(path: Path, content: bytes, *, mend: Callable[[OSError], str] = mend) -> Iterator[Path]:
     """A hidden file beside `path` with `content`, on the disk; folders made for it are gone where the body fails.
 
     The body gives it its name (`os.replace`, `place_new`). Several files that must come together are staged first:
@@ -90,22 +170,14 @@ def staged(path: Path, content: bytes) -> Iterator[Path]:
             os.fsync(file.fileno())
         yield temporary
         temporary.unlink(missing_ok=True)  # the body may have found that its name is taken
-    except BaseException as error:  # Ctrl-C, too, leaves nothing behind
+    except BaseException:  # Ctrl-C, too, leaves nothing behind
         with contextlib.suppress(OSError):
             temporary.unlink()
         with contextlib.suppress(OSError):
             for folder in new_folders:
                 folder.rmdir()
-        if isinstance(error, OSError):
-            raise UserError(f"{path}: cannot be written ({error.strerror or error}). {mend(error)}") from error
-        raise
-
-
-def mend(error: OSError) -> str:
-    """What to do about a file that cannot be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "Free some space, or choose another folder with --out."
-    return "Choose another folder with --out, or change its permissions."
+        with _refusing(path, mend):
+            raise
 
 
 def write_json(path: Path, value: object) -> None:
