@@ -175,3 +175,22 @@ def test_a_scaled_loss_has_the_same_diagnosis() -> None:
         same: dict[str, object] = {"numbers": {}, "rate": None, "sentence": ""}
         assert scaled.model_copy(update=same) == plainly.model_copy(update=same)
         assert scaled.numbers == pytest.approx(plainly.numbers, rel=1e-6)
+
+
+def test_the_norm_at_the_end_of_a_stack_is_on_no_trunk() -> None:
+    """An encoder's last norm comes before the decoder's first block, which is built as its like are."""
+    torch.manual_seed(0)
+    model = nn.Transformer(16, 2, 3, 3, 32, dropout=0.0, batch_first=True)
+    found = diagnose(profile_model(model, {"src": torch.randn(4, 7, 16), "tgt": torch.randn(4, 5, 16)}))
+    assert found.verdict == "healthy"
+
+
+def test_a_weight_that_is_not_finite_has_no_expected_value_and_a_verdict() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(plain(2.0, nn.ReLU()) for _ in range(6)))
+    with torch.no_grad():
+        model.get_parameter("2.0.weight")[0, 0] = math.nan
+    profile = profile_model(model, torch.randn(8, N))
+    assert "2" not in expected(profile.structure, profile).multipliers
+    found = diagnose(profile)
+    assert (found.cause, found.where) == ("non-finite values", ("2",))

@@ -77,8 +77,8 @@ def expected(structure: Structure, profile: ModelProfile, step: int | None = Non
     for block in structure.body:
         entry = structure.boundaries[block.index]
         start = signals.get(entry.name)
-        if start is None:
-            continue
+        if start is None or not all(math.isfinite(fact) for op in block.ops for fact in op.facts.values()):
+            continue  # weights that are not finite have no spread
         positions = math.prod(entry.shape[1:]) if len(entry.shape) > 1 else 1
         room = Room(inside=inside, num_entries=float(batch * positions))
         additions = [structure.additions[index] for index in block.additions]

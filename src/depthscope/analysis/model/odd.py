@@ -51,10 +51,13 @@ def stretches(view: View) -> list[Stretch]:
     found: list[Stretch] = []
     run: list[Placed] = []
     order = [index for block in view.body for index in block.additions]
+    numbered = any(_is_numbered(op) for block in view.body for op in block.ops if op.kind == "norm")
     for block in view.body:
         for op in block.ops:
             if op.kind != "residual":
-                run.append((op, block.name))
+                # The norm at the end of a stack of like blocks (`encoder.norm` before a decoder) is part of none.
+                if op.kind != "norm" or not numbered or _is_numbered(op):
+                    run.append((op, block.name))
                 continue
             if len(found) >= len(order):
                 return []  # more additions than were named: not a sequence that can be cut
@@ -64,6 +67,10 @@ def stretches(view: View) -> list[Stretch]:
             )
             run = []
     return found
+
+
+def _is_numbered(op: Op) -> bool:
+    return any(letter.isdigit() for letter in op.module)
 
 
 def odd_blocks(view: View) -> Iterator[Fault]:
