@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import depthscope
 from depthscope.core.errors import MissingDependencyError, UserError
+from depthscope.report.words import Words
 
 
 def net() -> nn.Sequential:
@@ -62,6 +63,38 @@ def test_a_diagnosis_of_the_last_profile_with_the_curves_told() -> None:
     assert w.diagnose(step=0).step == 0
     with pytest.raises(UserError, match="step 7 was not recorded; recorded: 0, 1"):
         w.diagnose(step=7)
+
+
+def test_what_a_person_can_read_of_a_training(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.ReLU()) for _ in range(12)), nn.Linear(32, 2))
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    w = depthscope.watch(model, optimizer, every=2)
+    assert str(w) == "Watch(0 steps, 0 recorded)"
+    with w:
+        for step in range(10):
+            F.cross_entropy(model(torch.randn(64, 32)), torch.arange(64) % 2).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            if step == 0:
+                untold = str(w)
+            w.loss(1.5 - 0.125 * step)
+    # The last recorded step is shown, with the numbers of that step alone.
+    assert untold.startswith("Sequential at step 0: vanishing\n")
+    assert "loss:" not in untold
+    text = str(w)
+    assert text.startswith("Sequential at step 8: vanishing\n")
+    assert "training loss: 1.5 at step 0, .375 at step 9" in text
+    assert "no validation loss was told (w.validation): overfitting was not judged" in text
+    checkup = w.checkup(step=1)
+    assert checkup.profile.steps() == (1,)
+    assert checkup.profile.value("grad_norm") == w.profile.value("grad_norm", 1)
+    assert str(w.diagnose()).startswith("vanishing\n")
+    assert "try: " in str(w.diagnose())
+    page = w.page(tmp_path / "w.html", lang="zh")
+    assert (tmp_path / "w.html").read_bytes() == page
+    for key in ("course.losses_section", "course.multipliers_section"):
+        assert Words("zh")(key) in page.decode()
+        assert Words("en")(key) not in page.decode()
 
 
 def test_a_training_that_goes_on_counts_on() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,10 @@ from tests.report.chrome import Chrome
 from tests.report.test_strings import visible
 
 from depthscope.analysis.model import Expectation, Expected, Fault, ModelDiagnosis
-from depthscope.core.readings import ModelProfile
+from depthscope.core.readings import Course, ModelProfile
 from depthscope.report.charts.depth import DepthValue, by_depth
 from depthscope.report.model import Shown, render_model, tell
+from depthscope.report.model.course import MOST_STEPS, course_pictures
 from depthscope.report.model.pictures import GRADIENT, expected_gradient, pictures
 from depthscope.report.model.places import shared_prefix
 from depthscope.report.strings import Lang
@@ -88,6 +91,35 @@ def test_values_that_have_no_place_on_a_log_axis_are_counted_and_stand_in_the_ta
     text = visible(page(profile))
     assert "∞" in text
     assert "12 not finite" in text
+
+
+def trained(steps: tuple[int, ...]) -> Course:
+    """A net whose blocks' multiplier is 1.01 to the power of the step."""
+    profile = plain(4, residual=True)
+    rows = [
+        replace(each, step=step, value=1.01**step)
+        for step in steps
+        for each in profile.readings
+        if each.quantity in ("grad_multiplier", "residual_ratio")
+    ]
+    conditions = dict.fromkeys(steps, profile.conditions[0])
+    whole = ModelProfile(structure=profile.structure, readings=tuple(rows), conditions=conditions)
+    return Course(profile=whole, losses=((0, 2.0), (1, 1.0), (2, math.nan), (3, 5.0)))
+
+
+def test_the_course_of_a_training_is_a_cell_a_block_and_step() -> None:
+    steps = tuple(range(300))
+    losses, multipliers, ratios = course_pictures(trained(steps), Words("en"))
+    curve = losses.panels[0].draw().datasets["rows-0"]
+    assert [(row["x"], row["y"]) for row in curve] == [(0.0, 2.0), (1.0, 1.0)]  # up to the first that is not finite
+    (cells,) = multipliers.panels[0].draw().datasets.values()
+    assert len({cell["step"] for cell in cells}) <= MOST_STEPS + 1
+    assert {cell["step"] for cell in cells} >= {0, 299}  # thinned, ends kept
+    assert {cell["at"] for cell in cells} == {0, 1, 2, 3}
+    assert all(cell["value"] == pytest.approx(1.01 ** cell["step"]) for cell in cells)
+    assert len(next(iter(ratios.panels[0].draw().datasets.values()))) == len(cells)
+    assert [each.key for each in course_pictures(trained((3,)), Words("en"))] == ["losses"]
+    assert course_pictures(None, Words("en")) == []
 
 
 def test_a_name_is_text_and_two_renders_are_the_same_bytes() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import html
+import math
 import textwrap
 from collections.abc import Sequence
 
 from depthscope.analysis.model import Expectation, Fault, ModelDiagnosis
+from depthscope.analysis.model.verdict import WIDTH
 from depthscope.analysis.model.words import figure
-from depthscope.core.readings import ModelProfile
+from depthscope.core.readings import Course, ModelProfile
 
-WIDTH = 112
 LONGEST_NAME = 34
 MOST_ROWS = 60
 """Rows shown; of a longer model the ends, and the blocks that the verdict names."""
@@ -23,11 +24,15 @@ _OBJECTIVES = {
 
 
 def table(
-    name: str, profile: ModelProfile, diagnosis: ModelDiagnosis, expectation: Expectation, costs: Sequence[str] = ()
+    name: str,
+    profile: ModelProfile,
+    diagnosis: ModelDiagnosis,
+    expectation: Expectation,
+    costs: Sequence[str] = (),
+    course: Course | None = None,
 ) -> str:
     """Words and table for a terminal."""
-    lines = [f"{name}: {diagnosis.verdict}"]
-    lines += [line for text in _words(diagnosis) for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")]
+    lines = [f"{name}: {diagnosis.verdict}", *diagnosis.lines(_losses(profile, course))]
     rows = block_rows(profile, diagnosis, expectation)
     shown = [row for row, kept in zip(rows, _kept(rows), strict=True) if kept]
     columns = [column for column in range(len(HEADS)) if column == 0 or any(row[column] for row in rows)]
@@ -47,7 +52,13 @@ def table(
     return "\n".join(lines)
 
 
-def html_table(name: str, profile: ModelProfile, diagnosis: ModelDiagnosis, expectation: Expectation) -> str:
+def html_table(
+    name: str,
+    profile: ModelProfile,
+    diagnosis: ModelDiagnosis,
+    expectation: Expectation,
+    course: Course | None = None,
+) -> str:
     """The same for a notebook, without script or style sheet."""
     rows = block_rows(profile, diagnosis, expectation)
     shown = [row for row, kept in zip(rows, _kept(rows), strict=True) if kept]
@@ -56,7 +67,7 @@ def html_table(name: str, profile: ModelProfile, diagnosis: ModelDiagnosis, expe
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(row[column])}</td>" for column in columns) + "</tr>" for row in shown
     )
-    words = "".join(f"<p>{html.escape(text)}</p>" for text in _words(diagnosis))
+    words = "".join(f"<p>{html.escape(text)}</p>" for text in diagnosis.told(_losses(profile, course)))
     more = f"<p>... {len(rows) - len(shown)} blocks more</p>" if len(shown) < len(rows) else ""
     return (
         f"<div><h4>{html.escape(name)}: {html.escape(diagnosis.verdict)}</h4>{words}<table><thead><tr>{head}</tr>"
@@ -110,18 +121,29 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_NAME else f"{text[: half - 1]}…{text[-half:]}"
 
 
-def _words(diagnosis: ModelDiagnosis) -> list[str]:
-    told = [diagnosis.sentence]
-    if diagnosis.where:
-        named, more = diagnosis.where[:4], len(diagnosis.where) - 4
-        told.append(f"where: {', '.join(named)}" + (f" and {more} more" if more > 0 else ""))
-    if diagnosis.inferred:
-        told.append("the cause is inferred: no reading singles it out")
-    if diagnosis.repair:
-        told.append(f"try: {diagnosis.repair}")
-    told += [f"also {each.verdict}: {each.sentence}" for each in diagnosis.others]
-    told += [f"note: {each}" for each in diagnosis.notes]
-    return told
+def _losses(profile: ModelProfile, course: Course | None) -> list[str]:
+    """The loss beside that of a uniform guess; of a training, how its curves go."""
+    if course is not None:
+        curves = (("training loss", course.losses), ("validation loss", course.validations))
+        return [_curve(name, curve) for name, curve in curves if curve]
+    loss, classes = profile.value("loss"), profile.conditions[profile.steps()[-1]].num_classes
+    if math.isnan(loss) and not profile.values("model", "loss"):
+        return []
+    chance = f"; a uniform guess of {classes} classes has {figure(math.log(classes))}" if classes else ""
+    return [f"loss: {figure(loss)}{chance}"]
+
+
+def _curve(name: str, curve: Sequence[tuple[int, float]]) -> str:
+    first, last = curve[0], curve[-1]
+    text = f"{name}: {figure(first[1])} at step {first[0]:,}"
+    if len(curve) > 1:
+        text += f", {figure(last[1])} at step {last[0]:,}"
+    finite = [each for each in curve if math.isfinite(each[1])]
+    for word, pick in (("least", min), ("greatest", max)):
+        found = pick(finite, key=lambda each: each[1], default=first)
+        if found not in (first, last):
+            text += f"; {word} {figure(found[1])} at step {found[0]:,}"
+    return text
 
 
 def _facts(profile: ModelProfile) -> str:

@@ -16,7 +16,7 @@ from depthscope.api import checkup_text
 from depthscope.api.reports import check_lang
 from depthscope.core.errors import MissingDependencyError
 from depthscope.core.files import write_named
-from depthscope.core.readings import ModelProfile
+from depthscope.core.readings import Course, ModelProfile
 from depthscope.train.usercode import TORCH_MISSING
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Checkup:
         name: of the model's class.
         command: what repeats the measurement.
         costs: what the measurements on demand cost, one line each.
+        course: of a watched training: all its steps.
     """
 
     profile: ModelProfile
@@ -51,6 +52,7 @@ class Checkup:
     name: str
     command: str = IN_PYTHON
     costs: tuple[str, ...] = ()
+    course: Course | None = None
 
     @property
     def verdict(self) -> str:
@@ -58,10 +60,10 @@ class Checkup:
         return self.diagnosis.verdict
 
     def __str__(self) -> str:
-        return checkup_text.table(self.name, self.profile, self.diagnosis, self.expected, self.costs)
+        return checkup_text.table(self.name, self.profile, self.diagnosis, self.expected, self.costs, self.course)
 
     def _repr_html_(self) -> str:
-        return checkup_text.html_table(self.name, self.profile, self.diagnosis, self.expected)
+        return checkup_text.html_table(self.name, self.profile, self.diagnosis, self.expected, self.course)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row a reading: step, place, name, quantity, value, and `expected` where theory gives one.
@@ -137,7 +139,7 @@ class Checkup:
         faults: tuple[ModelDiagnosis | Fault, ...] = (self.diagnosis, *self.diagnosis.others)
         places = {name for fault in faults for name in fault.where}
         html = render_model(
-            Shown(profile=self.profile, expectation=self.expected, places=frozenset(places)),
+            Shown(profile=self.profile, expectation=self.expected, places=frozenset(places), course=self.course),
             tell(self.diagnosis, Words(chosen)),
             title=self.name,
             command=self.command,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from depthscope.analysis.model import ModelDiagnosis
+    from depthscope.api.model import Checkup
     from depthscope.core.readings import ModelProfile
     from depthscope.core.structure import Structure
     from depthscope.probes.watching import Record, Watching
@@ -68,6 +70,7 @@ def watch(
         UserError: an argument is not what is wanted.
         MissingDependencyError: PyTorch is not installed.
     """
+    from depthscope.probes.guard import unwrapped
     from depthscope.probes.watching import Watching
 
     return Watch(
@@ -81,15 +84,17 @@ def watch(
             every_step=every_step,
             every_rank=every_rank,
             first_step=first_step,
-        )
+        ),
+        type(unwrapped(model)).__name__,
     )
 
 
 class Watch:
-    """A watched training; see `watch`."""
+    """A watched training; see `watch`. `print` shows what `checkup` says."""
 
-    def __init__(self, watching: Watching) -> None:
+    def __init__(self, watching: Watching, name: str) -> None:
         self._watching = watching
+        self._name = name
 
     def __enter__(self) -> Self:
         self.start()
@@ -103,6 +108,12 @@ class Watch:
     def __repr__(self) -> str:
         steps = [record.step for record in self.records()]
         return f"Watch({self.num_steps:,} steps, {len(steps):,} recorded{f': {_short(steps)}' if steps else ''})"
+
+    def __str__(self) -> str:
+        return str(self.checkup()) if self.records() else repr(self)
+
+    def _repr_html_(self) -> str:
+        return self.checkup()._repr_html_() if self.records() else f"<pre>{self!r}</pre>"
 
     def start(self) -> None:
         """Begin, where no `with` block fits."""
@@ -172,14 +183,67 @@ class Watch:
         from depthscope.analysis.model import diagnose
 
         profile = self.profile
-        steps = profile.steps()
+        at = self._step(step, "diagnose")
+        found = diagnose(profile, step=at, train_curve=self.losses, validation_curve=self.validations)
+        if self.losses and not self.validations:
+            note = "no validation loss was told (w.validation): overfitting was not judged"
+            return found.model_copy(update={"notes": (*found.notes, note)})
+        return found
+
+    def checkup(self, *, step: int | None = None) -> Checkup:
+        """One recorded step as `depthscope.probe` gives it, with the course of the training beside it.
+
+        Args:
+            step: which record; by default the last with a boundary profile.
+
+        Raises:
+            UserError: nothing was recorded, or not that step.
+        """
+        from depthscope.analysis.model import Expectation, expected
+        from depthscope.api.model import Checkup
+        from depthscope.core.readings import Course, ModelProfile
+
+        diagnosis = self.diagnose(step=step)
+        at, whole = diagnosis.step, self.profile
+        record = next(each for each in self.records() if each.step == at)
+        own = ModelProfile(
+            structure=whole.structure,
+            readings=tuple(each for each in whole.readings if each.step == at),
+            conditions={at: record.conditions},
+            statuses=record.statuses,
+        )
+        return Checkup(
+            profile=own,
+            diagnosis=diagnosis,
+            # Theory speaks of weights as they are drawn, not of trained ones.
+            expected=expected(own.structure, own) if at == 0 else Expectation(),
+            name=f"{self._name} at step {at:,}",
+            command="with depthscope.watch(model, optimizer) as w: ...",
+            course=Course(profile=whole, losses=tuple(self.losses), validations=tuple(self.validations)),
+        )
+
+    def page(self, path: str | Path | None = None, *, step: int | None = None, lang: str = "en") -> bytes:
+        """One offline HTML file: the losses, multipliers and ratios over the steps, and one step in full.
+
+        Args:
+            path: file to write.
+            step: which record is shown in full; by default the last with a boundary profile.
+            lang: en or zh.
+
+        Raises:
+            UserError: nothing was recorded, or not that step; no such language; the file cannot be written.
+        """
+        return self.checkup(step=step).page(path, lang=lang)
+
+    def _step(self, step: int | None, verb: str) -> int:
+        steps = self.profile.steps()
         if not steps:
-            raise UserError("watch: diagnose: nothing was recorded yet: no training step was seen.")
+            raise UserError(f"watch: {verb}: nothing was recorded yet: no training step was seen.")
         if step is None:
-            step = max((each.step for each in profile.readings if each.place == "boundary"), default=steps[-1])
-        elif step not in steps:
-            raise UserError(f"watch: diagnose: step {shown(step)} was not recorded; recorded: {_short(list(steps))}.")
-        return diagnose(profile, step=step, train_curve=self.losses, validation_curve=self.validations)
+            return max((each.step for each in self.profile.readings if each.place == "boundary"), default=steps[-1])
+        if step not in steps:
+            raise UserError(f"watch: {verb}: step {shown(step)} was not recorded; recorded: {_short(list(steps))}.")
+        return step
 
     def to_pandas(self) -> Any:
         """A DataFrame with one row a reading: step, place, name, quantity, value.

@@ -156,3 +156,18 @@ class ModelProfile:
     def value(self, quantity: str, step: int | None = None) -> float:
         """A quantity of the whole model; nan where it was not measured."""
         return self.values("model", quantity, step).get("", math.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """A watched training: all its records, and the losses that were told.
+
+    Attributes:
+        profile: of every recorded step.
+        losses: (step, training loss).
+        validations: (step, validation loss).
+    """
+
+    profile: ModelProfile
+    losses: tuple[tuple[int, float], ...] = ()
+    validations: tuple[tuple[int, float], ...] = ()

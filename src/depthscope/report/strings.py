@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from depthscope.report.strings_compare import COMPARE
+from depthscope.report.strings_course import COURSE
 from depthscope.report.strings_diagnosis import DIAGNOSIS
 from depthscope.report.strings_judged import JUDGED
 from depthscope.report.strings_model import MODEL
@@ -194,7 +195,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "y_error": ("relative error", "相对误差"),
 }
 
-_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE
+_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {lang: MappingProxyType({key: texts[index] for key, texts in _ALL.items()}) for index, lang in enumerate(LANGS)}
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -53,6 +54,10 @@ CAUSES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Every cause code with its meaning."""
+WIDTH = 112
+"""Letters of a line of text."""
+MOST_PLACES = 4
+"""Places that a line of text names."""
 
 
 class Measured(Frozen):
@@ -115,3 +120,29 @@ class ModelDiagnosis(Measured):
     rate: Rate | None = None
     others: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def told(self, beside: Sequence[str] = ()) -> list[str]:
+        """In words, an item a line: what was found, where, what to try, `beside`, what else, what limits it."""
+        found = [self.sentence]
+        if self.where:
+            more = len(self.where) - MOST_PLACES
+            found.append(f"where: {', '.join(self.where[:MOST_PLACES])}" + (f" and {more} more" if more > 0 else ""))
+        if self.inferred and self.cause not in ("", "not recognised"):
+            found.append("the cause is inferred: no reading singles it out")
+        if self.repair:
+            found.append(f"try: {self.repair}")
+        found += beside
+        found += [f"also {each.verdict}: {each.sentence}" for each in self.others]
+        found += [f"note: {each}" for each in self.notes]
+        return found
+
+    def lines(self, beside: Sequence[str] = ()) -> list[str]:
+        """`told` for a terminal."""
+        return [
+            line
+            for text in self.told(beside)
+            for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join((self.verdict, *self.lines()))

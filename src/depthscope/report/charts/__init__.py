@@ -15,6 +15,8 @@ from depthscope.report.charts.depth import DepthValue as DepthValue
 from depthscope.report.charts.depth import by_depth as by_depth
 from depthscope.report.charts.gradcheck import CheckPoint as CheckPoint
 from depthscope.report.charts.gradcheck import gradient_check as gradient_check
+from depthscope.report.charts.heat import Cell as Cell
+from depthscope.report.charts.heat import over_steps as over_steps
 from depthscope.report.charts.lines import Line as Line
 from depthscope.report.charts.lines import lines_by_series as lines_by_series
 from depthscope.report.charts.profile import LayerValue as LayerValue

@@ -14,7 +14,7 @@ from depthscope.core.readings import ModelProfile
 from depthscope.record.variants import VariantRun
 from depthscope.report import charts
 from depthscope.report.charts.lines import Line
-from depthscope.report.model.pictures import fits
+from depthscope.report.model.places import fits
 from depthscope.report.palette import Series
 from depthscope.report.shapes import Block, Panel, legend_of
 from depthscope.report.words import Words
@@ -30,13 +30,13 @@ def training_block(runs: Sequence[VariantRun], series: Sequence[Series], words: 
     lines: list[Line] = []
     for each in series:
         own = {run.seed: run.losses for run in runs if run.arm == each.name and run.losses}
-        finite = {seed: _until_infinite(losses) for seed, losses in own.items()}
+        finite = {seed: until_infinite(losses) for seed, losses in own.items()}
         finite = {seed: losses for seed, losses in finite.items() if losses}
-        lines += [_binned(each.name, seed, losses) for seed, losses in finite.items() if len(finite) > 1]
+        lines += [binned(each.name, seed, losses) for seed, losses in finite.items() if len(finite) > 1]
         if finite:
             shortest = min(map(len, finite.values()))
             mean = np.mean([losses[:shortest] for losses in finite.values()], axis=0)
-            lines.append(_binned(each.name, None, mean.tolist()))
+            lines.append(binned(each.name, None, mean.tolist()))
     values = [value for line in lines for value in line.y]
     if not values:
         return None
@@ -148,17 +148,20 @@ def _line(series: str, seed: int | None, found: dict[str, float], ends: Sequence
     return Line(series=series, seed=seed, x=xs, y=ys, names=names)
 
 
-def _until_infinite(losses: Sequence[float]) -> list[float]:
+def until_infinite(losses: Sequence[float]) -> list[float]:
+    """The losses before the first that is not finite."""
     bad = next((at for at, loss in enumerate(losses) if not math.isfinite(loss)), len(losses))
     return list(losses[:bad])
 
 
-def _binned(series: str, seed: int | None, losses: Sequence[float]) -> Line:
+def binned(series: str, seed: int | None, losses: Sequence[float], steps: Sequence[int] | None = None) -> Line:
+    """A curve of at most `POINTS` points, each the mean of the updates since the last; `steps`: 0, 1, ... if None."""
     edges = np.unique(np.linspace(0, len(losses), min(POINTS, len(losses)) + 1).round().astype(int)).tolist()
     bins = list(pairwise(edges))
+    at = range(len(losses)) if steps is None else steps
     return Line(
         series=series,
         seed=seed,
-        x=tuple((low + high - 1) / 2 for low, high in bins),
+        x=tuple(float(np.mean(at[low:high])) for low, high in bins),
         y=tuple(float(np.mean(losses[low:high])) for low, high in bins),
     )

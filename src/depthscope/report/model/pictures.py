@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from depthscope.analysis.model.expected import Expectation, Expected
-from depthscope.core.readings import ModelProfile, Place
+from depthscope.core.readings import Course, ModelProfile, Place
 from depthscope.report import charts
 from depthscope.report.charts.depth import DepthValue, Shape
-from depthscope.report.model.places import addition_places, axis_names, contents, ends
+from depthscope.report.model.course import course_pictures
+from depthscope.report.model.places import addition_places, axis_names, contents, ends, fits
 from depthscope.report.palette import INK, REFUTED, WASH, Series
 from depthscope.report.shapes import Block, Legend, Panel, legend_of
 from depthscope.report.words import Words
@@ -29,16 +30,19 @@ class Shown:
         profile: as measured; its last step is shown.
         expectation: what theory expects of it.
         places: names that the diagnosis points at.
+        course: of a watched training: all its steps.
     """
 
     profile: ModelProfile
     expectation: Expectation = field(default_factory=Expectation)
     places: Collection[str] = ()
+    course: Course | None = None
 
 
 def pictures(shown: Shown, words: Words) -> list[Block]:
-    """Every picture that there are readings for, the first two always first."""
-    return [made for draw in (_signal, _multipliers, _ratios, _ranks, _jacobians) if (made := draw(shown, words))]
+    """Every picture that there are readings for: of a training its course, then one step."""
+    one = [made for draw in (_signal, _multipliers, _ratios, _ranks, _jacobians) if (made := draw(shown, words))]
+    return [*course_pictures(shown.course, words), *one]
 
 
 def _signal(shown: Shown, words: Words) -> Block | None:
@@ -214,11 +218,6 @@ def _values(
         if fits(value)
     ]
     return values, len(found) - len(values)
-
-
-def fits(value: float) -> bool:
-    """Whether a log axis can show a value."""
-    return math.isfinite(value) and value > 0
 
 
 def left_out_note(count: int, words: Words) -> tuple[str, ...]:

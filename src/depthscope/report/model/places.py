@@ -85,3 +85,8 @@ def figure(value: float | None) -> str:
     if math.isnan(value):
         return "not finite"
     return number(value).replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def fits(value: float) -> bool:
+    """Whether a log axis can show a value."""
+    return math.isfinite(value) and value > 0
