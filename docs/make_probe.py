@@ -1,4 +1,4 @@
-"""Makes the generated parts of docs/probe.md, the section 'Your own model' of the README and its picture.
+"""Makes the generated parts of docs/probe.md and docs/watch.md, the section 'Your own model' of the README and its picture.
 
     python docs/make_probe.py            # writes
     python docs/make_probe.py --check    # says whether the tables are those of the code
@@ -8,13 +8,16 @@ The picture and the words come from `COMMAND`, run in docs/examples.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, README = ROOT / "docs" / "probe.md", ROOT / "README.md"
+PAGE, WATCH, README = ROOT / "docs" / "probe.md", ROOT / "docs" / "watch.md", ROOT / "README.md"
 PICTURE = ROOT / "docs" / "figures" / "probe-multiplier.png"
 COMMAND = "depthscope probe deep:short --data deep:data --loss cross_entropy --html page.html"
 
@@ -22,7 +25,7 @@ COMMAND = "depthscope probe deep:short --data deep:data --loss cross_entropy --h
 def tables() -> dict[str, str]:
     """Name of a generated part of docs/probe.md -> its text."""
     from depthscope.analysis.model import CAUSES, VERDICTS
-    from depthscope.analysis.model.thresholds import THRESHOLDS
+    from depthscope.analysis.model.thresholds import MEANINGS, THRESHOLDS
     from depthscope.api.model import CHECKUP_SCHEMA
     from depthscope.core.readings import READINGS, Conditions
 
@@ -33,13 +36,15 @@ def tables() -> dict[str, str]:
     conditions += [f"| `{each.name}` | `{_cell(str(each.type))}` |" for each in dataclasses.fields(Conditions)]
     causes = ["| cause | meaning |", "|---|---|"]
     causes += [f"| `{code}` | {_cell(text)} |" for code, text in CAUSES.items() if code]
-    thresholds = ["| threshold | value |", "|---|---|"]
-    thresholds += [f"| `{name}` | {value:g} |" for name, value in THRESHOLDS.items()]
+    thresholds = ["| threshold | value | what it bounds |", "|---|---|---|"]
+    thresholds += [f"| `{name}` | {value:g} | {_cell(MEANINGS[name])} |" for name, value in THRESHOLDS.items()]
+    verdicts = ["| verdict | meaning |", "|---|---|"]
+    verdicts += [f"| `{name}` | {_cell(text)} |" for name, text in VERDICTS.items()]
     return {
         "schema": f"`schema` is {CHECKUP_SCHEMA}.",
         "readings": "\n".join(readings),
         "conditions": "\n".join(conditions),
-        "verdicts": ", ".join(f"`{name}`" for name in VERDICTS) + ".",
+        "verdicts": "\n".join(verdicts),
         "causes": "\n".join(causes),
         "thresholds": "\n".join(thresholds),
     }
@@ -79,6 +84,19 @@ def shown() -> tuple[str, bytes]:
     return str(checkup), png({**chart.to_dict(validate=False), "config": configure(background=PAPER)})
 
 
+def blocks(text: str) -> list[str]:
+    """The Python blocks of a document."""
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def watched(folder: Path) -> str:
+    """What the first loop of docs/watch.md prints; its page is written into the folder."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.chdir(folder):
+        exec(compile(blocks(WATCH.read_text(encoding="utf-8"))[0], str(WATCH), "exec"), {})
+    return said.getvalue().rstrip()
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
@@ -93,6 +111,9 @@ def main() -> None:
     words, picture = shown()
     PICTURE.write_bytes(picture)
     readme = README.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        said = watched(Path(folder))
+    WATCH.write_text(fill(WATCH.read_text(encoding="utf-8"), {"watch": f"```text\n{said}\n```"}), encoding="utf-8")
     README.write_text(fill(readme, {"probe": f"```text\n{words}\n```"}), encoding="utf-8")
 
 
