@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,7 +47,7 @@ class Contents:
         held = [value for attributes in self._attributes.values() for value in attributes.values()]
         self._containers = [_remembered_container(value) for value in held if type(value) in _CONTAINERS]
         inside = [item for value in held if type(value) in _CONTAINERS for item in _items(value)]
-        self._generators = [_remembered_generator(value) for value in held + inside if isinstance(value, _GENERATORS)]
+        self._generators = [_remembered_generator(value) for value in held + inside if isinstance(value, GENERATORS)]
         parameters = {_key(parameter) for parameter in self._parameters}
         tensors = {id(each): each for each in (*held, *inside, *model.buffers()) if isinstance(each, Tensor)}
         self._tensors = [_Remembered(each) for each in tensors.values() if not isinstance(each, nn.Parameter)]
@@ -139,6 +140,10 @@ class _Remembered:
         self.key = _key(tensor)
         self._alias = tensor.detach()  # keeps the memory alive, and shows it as the tensor does now
         self._saved: torch.UntypedStorage | Tensor | None = None
+        # The program's own backward pass, still owed, refuses tensors that it saved and that were written since. They
+        # have their old values again afterwards, so that their count of writes may have its own.
+        modes: Any = torch.autograd.grad_mode
+        self._counter = None if tensor.is_inference() else modes._unsafe_preserve_version_counter(tensor)
 
     def copy(self) -> None:
         if self._saved is None:
@@ -156,6 +161,8 @@ class _Remembered:
                     self._alias.copy_(self._saved)
             elif self._saved is not None:
                 self._alias.untyped_storage().copy_(self._saved)
+        if self._saved is not None and self._counter is not None:
+            self._counter.__exit__()
         return True
 
 
@@ -196,7 +203,7 @@ _CONTAINERS = {
     set,
     deque,
 }  # exactly these: another's `clear` may do more
-_GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
 
 
 def _entries(table: Mapping[int, object] | None) -> dict[int, object]:
@@ -225,6 +232,15 @@ def _remembered_generator(generator: Any) -> Callable[[], object]:
     if isinstance(generator, np.random.RandomState):
         return partial(generator.set_state, generator.get_state())
     return partial(generator.setstate, generator.getstate())
+
+
+def copied_generator(generator: Any) -> Any:
+    """Another one at the same place."""
+    if not isinstance(generator, torch.Generator):
+        return copy.deepcopy(generator)
+    found = torch.Generator(device=generator.device)
+    found.set_state(generator.get_state())
+    return found
 
 
 def _version(tensor: Tensor) -> int:

@@ -213,6 +213,67 @@ def test_what_autocast_and_parametrisations_have_cached_serves_no_measurement(ma
         loss.backward()  # type: ignore[no-untyped-call]
 
 
+class Running(nn.Module):
+    """Writes a buffer in place, and uses it."""
+
+    scale: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(6, 3)
+        self.register_buffer("scale", torch.ones(6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            self.scale.mul_(0.9).add_(x.abs().mean(0), alpha=0.1)
+        h: Tensor = self.linear(x.tanh().requires_grad_() * self.scale)
+        return h
+
+
+def test_a_backward_pass_that_is_still_owed_can_run_and_a_wrong_one_cannot() -> None:
+    model, x, y = Running(), torch.linspace(-1, 1, 24).reshape(4, 6), torch.arange(4) % 3
+    loss = F.cross_entropy(model(x), y)
+    (expected,) = torch.autograd.grad(loss, [model.linear.weight], retain_graph=True)
+    profile_model(model, (x, y), F.cross_entropy)
+    (found,) = torch.autograd.grad(loss, [model.linear.weight], retain_graph=True)
+    assert torch.equal(found, expected)
+    model.scale.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()  # type: ignore[no-untyped-call]
+
+
+class Drawing(nn.Module):
+    """Draws from generators that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor, ours: torch.Generator, theirs: dict[str, np.random.Generator]) -> Tensor:
+        x = x + torch.randn(x.shape, generator=ours) + float(theirs["numpy"].standard_normal())
+        h: Tensor = self.linear(x)
+        return h
+
+
+def test_the_callers_targets_and_generators_are_as_found() -> None:
+    def greedy(output: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(output, targets.sub_(1))
+
+    x, y = torch.ones(4, 6), torch.ones(4, dtype=torch.int64)
+    ours, theirs = torch.Generator().manual_seed(1), np.random.default_rng(1)
+    before = ours.get_state(), theirs.bit_generator.state
+    batch = (x, ours, {"numpy": theirs}, y)
+    found = profile_model(Drawing(), batch, greedy)
+    assert torch.equal(ours.get_state(), before[0])
+    assert theirs.bit_generator.state == before[1]
+    assert bool((y == 1).all())
+    twin = Drawing()
+    expected = F.cross_entropy(twin(*batch[:-1]), torch.zeros_like(y))
+    assert found.values("model", "loss")[""] == expected.item()
+
+
 def test_a_lazy_layer_is_refused() -> None:
     model = nn.Sequential(nn.LazyLinear(3))
     with pytest.raises(UserError, match=r"0\.weight has no values yet"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from depthscope.core.errors import UserError
 from depthscope.core.readings import ModelProfile
 from depthscope.probes.measure.profile import profile_model
 
@@ -298,6 +300,147 @@ def test_a_model_without_weights() -> None:
     assert profile.conditions[0].silent == ""
     assert profile.values("boundary", "norm")["output"] == pytest.approx(math.tanh(1) * math.sqrt(6), rel=1e-6)
     assert profile.statuses == {}
+
+
+class Freezing(nn.Module):
+    """Freezes its first layer in its forward pass."""
+
+    def __init__(self, freezes: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(3))
+        self.freezes = freezes
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.freezes:
+            for parameter in self.layers[0].parameters():
+                parameter.requires_grad_(False)
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+def test_what_a_forward_pass_freezes_is_frozen() -> None:
+    free, frozen = (profile_model(Freezing(each), images_of_six(), F.cross_entropy) for each in (False, True))
+    assert {name for name, each in frozen.statuses.items() if each == "frozen"} == {"layers.0.weight", "layers.0.bias"}
+    first = set(free.values("parameter", "weight_grad_norm")) - set(frozen.values("parameter", "weight_grad_norm"))
+    assert first == {"layers.0.weight", "layers.0.bias"}
+    assert multipliers(frozen) == multipliers(free)
+
+
+def images_of_six() -> tuple[Tensor, Tensor]:
+    return torch.linspace(-1, 1, 24).reshape(4, 6), torch.arange(4)
+
+
+class Demanding(nn.Module):
+    """Sets the flag of its input, as Wav2Vec2 does in train mode; torch lets it where the input depends on no leaf."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x.requires_grad = False
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+class Open(Demanding):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+def test_a_model_that_sets_its_inputs_flag_is_measured_without_the_inputs_gradient() -> None:
+    found, expected = (profile_model(each, images_of_six(), F.cross_entropy) for each in (Demanding(), Open()))
+    assert not found.conditions[0].silent
+    assert found.values("boundary", "norm") == expected.values("boundary", "norm")
+    assert found.values("parameter", "weight_grad_norm") == expected.values("parameter", "weight_grad_norm")
+    gradients = dict(expected.values("boundary", "grad_norm"))
+    del gradients["input"]
+    assert found.values("boundary", "grad_norm") == gradients
+
+
+TABLES: dict[int, Tensor] = {}
+
+
+class Remembering(nn.Module):
+    """Computes a table in its first pass and keeps it where nobody looks, as `lru_cache` does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if 6 not in TABLES:
+            TABLES[6] = torch.arange(6.0).cos()
+        out: Tensor = self.second(torch.tanh(self.first(x)) + TABLES[6])
+        return out
+
+
+def test_a_model_that_keeps_what_its_first_pass_computed_is_traced_again() -> None:
+    TABLES.clear()
+    anew = profile_model(Remembering(), torch.ones(4, 6))
+    assert not anew.conditions[0].silent
+    assert anew == profile_model(Remembering(), torch.ones(4, 6))
+    assert len(anew.values("boundary", "grad_norm")) == len(anew.structure.boundaries)
+
+
+class Leaving(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        raise SystemExit(0)
+
+
+def test_a_model_that_ends_the_program_is_bad_input() -> None:
+    with pytest.raises(UserError, match=r"raised SystemExit on this batch .*: 0"):
+        profile_model(Leaving(), torch.ones(4, 6))
+
+    def leaving(_output: Tensor, _targets: Tensor) -> Tensor:
+        raise SystemExit(0)
+
+    with pytest.raises(UserError, match="loss_fn raised SystemExit"):
+        profile_model(Open(), images_of_six(), leaving)
+
+
+class Nested(nn.Module):
+    """Measures a part of itself in its own forward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.head = Open(), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        NESTED.append(profile_model(self.part, x.detach()))
+        out: Tensor = self.head(self.part(x))
+        return out
+
+
+NESTED: list[ModelProfile] = []
+
+
+def test_a_measurement_inside_a_measured_pass() -> None:
+    found = profile_model(Nested(), torch.ones(4, 6))
+    assert found.values("parameter", "weight_grad_norm")
+    assert NESTED[-1] == profile_model(Open(), torch.ones(4, 6))
+
+
+def test_a_scripted_model_is_measured_as_its_source() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        scripted = torch.jit.script(model)
+    found, expected = (profile_model(each, images_of_three(), F.cross_entropy) for each in (scripted, model))
+    assert found.values("parameter", "weight_grad_norm") == expected.values("parameter", "weight_grad_norm")
+    assert found.values("model", "loss") == expected.values("model", "loss")
+
+
+def images_of_three() -> tuple[Tensor, Tensor]:
+    return images_of_six()[0], torch.arange(4) % 3
 
 
 class Wayward(nn.Module):

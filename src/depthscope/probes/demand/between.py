@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from depthscope.probes.demand.jacobian import MAX_ITERATIONS, NUM_PROBES, TOLERA
 from depthscope.probes.demand.linearise import Anchor, Linearised, differentiating
 from depthscope.probes.demand.spectra import EXACT, Spectrum, spectrum_of
 from depthscope.probes.guard import as_found, unwrapped
-from depthscope.probes.measure.batch import Batch, read_batch
+from depthscope.probes.measure.batch import Batch, read_batch, taken
 from depthscope.probes.trace import Follow, Traced, trace
 
 
@@ -82,8 +83,7 @@ def block_spectra(
     read = read_batch(batch, inner, with_loss=False)
     device = next((each.device for each in (*inner.parameters(), *inner.buffers())), torch.device("cpu"))
     with as_found(inner), differentiating(device):
-        args, kwargs, _ = read.fresh()
-        traced = trace(inner, args, kwargs)
+        read, traced = taken(read, partial(_traced, inner))
         measured = list(_chosen(traced.structure, blocks))
         anchors, departed = _followed(inner, read, traced)
         spectra: dict[str, Spectrum] = {}
@@ -171,6 +171,11 @@ class _Keeper:
 
     def addition(self, index: int, branch: Tensor, skip: Tensor) -> None:
         pass
+
+
+def _traced(model: nn.Module, batch: Batch) -> Traced:
+    args, kwargs, _ = batch.fresh()
+    return trace(model, args, kwargs)
 
 
 def _followed(model: nn.Module, batch: Batch, traced: Traced) -> tuple[dict[int, Anchor], str]:

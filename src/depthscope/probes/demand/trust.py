@@ -23,7 +23,7 @@ from depthscope.core.structure import Structure
 from depthscope.probes.demand.cost import Cost
 from depthscope.probes.demand.linearise import with_gradients
 from depthscope.probes.guard import as_found, unwrapped
-from depthscope.probes.measure.batch import Batch, read_batch
+from depthscope.probes.measure.batch import Batch, read_batch, taken
 from depthscope.probes.measure.objective import LossFn, start_of
 from depthscope.probes.shadow import bare_copy
 
@@ -100,7 +100,7 @@ def gradient_trust(
         low = _quiet(bare_copy(inner))
         with _autocast(device.type, autocast):
             dtype = _dtype_name(low, device.type)
-            found = _gradients(low, read, loss_fn, loss_scale, seed)
+            read, found = taken(read, partial(_gradients, low, loss_fn=loss_fn, scale=loss_scale, seed=seed))
         del low
         draws = any(not torch.equal(a, b) for a, b in zip(before, _generator_states(device), strict=True))
         _set_generator_states(device, before)
@@ -148,7 +148,7 @@ def _gradients(model: nn.Module, batch: Batch, loss_fn: LossFn | None, scale: fl
     # Not autograd.grad: reentrant activation checkpoints refuse it; and the copy's .grad is nobody's.
     model.zero_grad(set_to_none=True)
     args, kwargs, _ = batch.fresh()
-    start = start_of(model(*args, **kwargs), batch.targets, loss_fn, seed=seed)
+    start = start_of(model(*args, **kwargs), batch.fresh_targets(), loss_fn, seed=seed)
     backward = cast(Callable[..., None], torch.autograd.backward)
     backward([each * scale for each in start.tensors], start.cotangents)
     found = {

@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
 from depthscope.core.errors import UserError, shown
+from depthscope.probes.contents import GENERATORS, copied_generator
+
+Result = TypeVar("Result")
 
 WANTED = "a tensor, (inputs, targets), (inputs, ..., targets) or a mapping of the model's arguments"
 
@@ -35,9 +38,10 @@ class Batch:
     def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
         """Arguments for one call of the model, and the leaves to which their gradients go.
 
-        Every tensor is a clone, since a model may write its input. One of floating point depends on a leaf, so that
-        the gradient flows through all of the model although parameters may be frozen; the clone itself is no leaf,
-        which an in-place operation could not write. Not where `closed`.
+        Every tensor and generator is a clone, since a model may write its input; any other object is the caller's own.
+        A tensor of floating point depends on a leaf, so that the gradient flows through all of the model although
+        parameters may be frozen; the clone itself is no leaf, which an in-place operation could not write. Not where
+        `closed`.
         """
         leaves: list[Tensor] = []
 
@@ -51,6 +55,10 @@ class Batch:
 
         return _mapped(self.args, clone), _mapped(dict(self.kwargs), clone), leaves
 
+    def fresh_targets(self) -> Any:
+        """Targets for one call of a loss, cloned likewise."""
+        return _mapped(self.targets, lambda tensor: tensor.detach().clone())
+
     def described(self) -> str:
         """The arguments' dtypes and shapes, for messages."""
         parts = [_described(each) for each in self.args]
@@ -61,6 +69,24 @@ class Batch:
         """The same batch with each tensor changed, targets too."""
         args, kwargs, targets = (_mapped(each, change) for each in (self.args, dict(self.kwargs), self.targets))
         return replace(self, args=args, kwargs=kwargs, targets=targets)
+
+
+def taken(batch: Batch, run: Callable[[Batch], Result]) -> tuple[Batch, Result]:
+    """Run a model on a batch, and tell how it takes it.
+
+    Some models demand that their input requires no gradient: they set the flag themselves, which torch lets them do to
+    none that depends on a leaf (Wav2Vec2 in train mode). The model's input then has no gradient.
+
+    Returns:
+        The batch, `closed` where it had to be, and what `run` gave with it.
+    """
+    try:
+        return batch, run(batch)
+    except RuntimeError as error:
+        if batch.closed or "requires_grad flags of leaf" not in str(error):
+            raise
+    batch = replace(batch, closed=True)
+    return batch, run(batch)
 
 
 def read_batch(batch: object, model: nn.Module, *, with_loss: bool) -> Batch:
@@ -154,9 +180,11 @@ def _tensors(value: object) -> Iterator[Tensor]:
 
 
 def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """`value` with each tensor changed; tuples, lists and dicts are made anew."""
+    """`value` with each tensor changed; generators are copied; tuples, lists and dicts are made anew."""
     if isinstance(value, Tensor):
         return change(value)
+    if isinstance(value, GENERATORS):
+        return copied_generator(value)
     if type(value) is dict:
         return {name: _mapped(item, change) for name, item in value.items()}
     if type(value) in (tuple, list):

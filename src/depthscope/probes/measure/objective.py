@@ -55,7 +55,7 @@ def start_of(output: Any, targets: Any, loss_fn: LossFn | None, *, seed: int) ->
             loss: Any = loss_fn(output, targets)
         except UserError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # that one would end the program as if all had gone well
             lacking = " The batch holds no targets: give (inputs, targets)." if targets is None else ""
             raise UserError(
                 f"probe: loss_fn raised {type(error).__name__}: {words_of(error)}; it was given an output of type "

@@ -46,22 +46,31 @@ def told(model: nn.Module, batch: Batch) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # that one would end the program as if all had gone well
         raise UserError(
             f"probe: the model ({type(model).__name__}) raised {type(error).__name__} on this batch "
             f"({batch.described()}): {words_of(error)}"
         ) from error
 
 
-def open_stem(model: nn.Module, structure: Structure) -> None:
+def open_stem(model: nn.Module, structure: Structure) -> list[Tensor]:
     """Let the gradient through a frozen stem, so that boundaries have theirs although the input is integers.
 
     Only within `as_found`, which freezes it again.
+
+    Returns:
+        What was frozen.
     """
-    for name in structure.blocks[0].weights if structure.blocks else ():
-        weight = model.get_parameter(name)
-        if weight.is_floating_point() or weight.is_complex():
-            weight.requires_grad = True
+    by_name = dict(model.named_parameters(remove_duplicate=False))  # a scripted model has no `get_parameter`
+    names = structure.blocks[0].weights if structure.blocks else ()
+    opened = [each for each in map(by_name.__getitem__, names) if not each.requires_grad and _differentiable(each)]
+    for weight in opened:
+        weight.requires_grad = True
+    return list(opened)
+
+
+def _differentiable(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def dtype_of(model: nn.Module) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import nn
 
-from depthscope.core.errors import UserError, shown
+from depthscope.core.errors import UserError, shown, unknown_name
 from depthscope.core.readings import Conditions, ModelProfile, Reading
 from depthscope.probes.guard import as_found, unwrapped
-from depthscope.probes.measure.batch import Batch, read_batch
+from depthscope.probes.measure.batch import Batch, read_batch, taken
 from depthscope.probes.measure.common import common
 from depthscope.probes.measure.listener import Recorder, Reducer
 from depthscope.probes.measure.objective import LossFn, Start, start_of
@@ -38,7 +37,8 @@ def profile_model(
     """Measure any model on one batch, as it is: in its dtype, its mode, its autocast; and leave it as found.
 
     Two forward passes, the first to find the structure, and one backward pass. Both start from the same generators, so
-    that dropout and dropped layers fall alike. Buffers, `.grad`, generators, hooks: see `guard.as_found`.
+    that dropout and dropped layers fall alike. Buffers, `.grad`, generators, hooks: see `guard.as_found`. The batch is
+    cloned, its generators too; an argument of another kind that the model changes stays changed.
 
     Args:
         model: bare, or wrapped by `torch.compile`, DataParallel or DistributedDataParallel: it is then run without its
@@ -72,6 +72,11 @@ def profile_model(
     """
     if not isinstance(model, nn.Module):
         raise UserError(f"probe: model: wanted a torch.nn.Module, got {shown(model)}.")
+    for what, number in (("step", step), ("seed", seed)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise UserError(f"probe: {what}: wanted an integer of 0 or more, got {shown(number)}.")
+    if data not in ("given", "noise"):
+        raise UserError(f"probe: data: {unknown_name('origin', str(data), ('given', 'noise'))}")
     inner = unwrapped(model)
     if any(kind.__name__ in _SHARDED for each in model.modules() for kind in type(each).__mro__):
         raise UserError(
@@ -91,22 +96,12 @@ def profile_model(
 
 
 def _traced(model: nn.Module, batch: Batch) -> tuple[Batch, Traced]:
-    """A trace, and the batch as the model takes it.
+    def run(given: Batch) -> Traced:
+        args, kwargs, _ = given.fresh()
+        return trace(model, args, kwargs)
 
-    Some models demand that their input requires no gradient: they set the flag themselves, which torch lets them do to
-    none that depends on a leaf (Wav2Vec2 in train mode). The model's input then has no gradient.
-    """
-    args, kwargs, _ = batch.fresh()
-    try:
-        return batch, trace(model, args, kwargs)
-    except RuntimeError as error:
-        if batch.closed or "requires_grad flags of leaf" not in str(error):
-            with told(model, batch):
-                raise
-    except Exception:
-        with told(model, batch):
-            raise
-    return _traced(model, replace(batch, closed=True))
+    with told(model, batch):
+        return taken(batch, run)
 
 
 def _measured(
@@ -124,18 +119,19 @@ def _measured(
     recorder = Recorder(batch.num_examples, reducers=(common, *reducers))
     tensors = dict(model.named_parameters())
     weight_norms = norms(list(tensors.values())) if tensors else torch.empty(0)
-    trainable = {name: each for name, each in tensors.items() if each.requires_grad}
     training = model.training
-    open_stem(model, structure)
+    opened = open_stem(model, structure)
     args, kwargs, leaves = batch.fresh()
-    opened = [each for each in tensors.values() if each.requires_grad]
     follow = Follow(traced, recorder)
     with told(model, batch), follow:
         output = model(*args, **kwargs)
-    start = start_of(output, batch.targets, loss_fn, seed=seed)
+    start = start_of(output, batch.fresh_targets(), loss_fn, seed=seed)
     del output
+    # As the pass left them: a forward pass may freeze.
+    stem = {id(each) for each in opened}
+    trainable = {name: each for name, each in tensors.items() if each.requires_grad and id(each) not in stem}
     with told(model, batch):
-        gradients = gradients_of(start, trainable, [*leaves, *opened])
+        gradients = gradients_of(start, trainable, [*leaves, *(each for each in opened if each.requires_grad)])
     readings = [
         *recorder.readings(structure, step=step),
         *parameter_readings(tensors, weight_norms, gradients, step=step),

@@ -34,8 +34,8 @@ class Traced:
     funcs: tuple[Any, ...]
 
 
-class _Needed(Exception):
-    """The forward pass differentiates something itself."""
+class _Needed(BaseException):
+    """The forward pass differentiates something itself. Nothing inside it that bears failures may bear this one."""
 
 
 def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
@@ -59,7 +59,8 @@ def trace(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
                 structure, positions = structure_of(recorder.graph, model, recorder.used)
                 return Traced(structure=structure, positions=positions, funcs=tuple(recorder.funcs))
         except _Needed:
-            continue
+            if keep:  # of a trace around this one
+                raise
         except RuntimeError as error:
             if keep or "saved tensor" not in str(error):
                 raise
