@@ -1,4 +1,4 @@
-"""Makes the generated parts of docs/probe.md and docs/watch.md, the section 'Your own model' of the README and its picture.
+"""Makes the generated parts of docs/probe.md and docs/watch.md, and of the README 'Your own model' with its picture.
 
     python docs/make_probe.py            # writes
     python docs/make_probe.py --check    # says whether the tables are those of the code

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +17,10 @@ pytest.importorskip("torch")
 Call = Callable[..., Any]
 
 CODE = """
+import sys
+
 import torch
 from torch import nn
-
 
 def plain(depth=12):
     layers = [each for _ in range(depth) for each in (nn.Linear(16, 16), nn.ReLU())]
@@ -61,12 +64,46 @@ def batches():
     yield data()
 
 
+class Leaving(Skipping):
+    def forward(self, x):
+        sys.exit(0)
+
+
+class Impatient(Skipping):
+    def forward(self, x):
+        raise KeyboardInterrupt
+
+
+class Lazy(Skipping):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.LazyLinear(3)
+
+
 def loss(output, target):
     return output.square().mean()
 
 
 def vector(output, target):
     return output.sum(dim=1)
+"""
+
+
+LOUD = """
+from their_models import Skipping
+
+print("import")
+
+
+class Talking(Skipping):
+    def forward(self, x):
+        print("forward")
+        return super().forward(x)
+
+
+def talking():
+    print("factory")
+    return Talking()
 """
 
 
@@ -136,6 +173,9 @@ def test_every_way_to_a_batch_and_a_loss(call: Call, mine: Path, arguments: tupl
         (("their_models:number", "--input", "2x16"), "gives 3; wanted a torch.nn.Module"),
         (("their_models:breaks", "--input", "2x16"), "raised RuntimeError: not today"),
         (("their_models:plain",), "gives no batch: give --input"),
+        (("their_models:Leaving", "--input", "2x16"), "raised SystemExit"),
+        (("their_models:Leaving", "--input", "2x16", "--loss", "mse"), "SystemExit: 0"),
+        (("their_models:plain", "--input", "8x16", "--measure", "rank,units"), "wanted 20 samples or more, got 8"),
         (("their_models:plain", "--input", "2x17"), "shapes cannot be multiplied"),
         (("their_models:plain", "--input", "2,16"), "--input: wanted a shape such as 8x3x32x32"),
         (("their_models:plain", "--input", "2x16", "--data", "their_models:data"), "give one of them"),
@@ -169,6 +209,27 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert files(mine) == before
 
 
+def test_what_the_users_code_prints_is_not_in_the_result(call: Call, mine: Path) -> None:
+    (mine / "loud_models.py").write_text(LOUD, encoding="utf-8")
+    shell = call("probe", "loud_models:talking", "--input", "4x16", "--json")
+    assert json.loads(shell.out)["model"] == "Talking"
+    assert [shell.err.count(each) for each in ("import\n", "factory\n", "forward\n")] == [1, 1, 2]
+    del sys.modules["loud_models"]
+    arms = ("loud_models:talking", "their_models:Skipping", "--data", "their_models:data", "--loss", "cross_entropy")
+    shell = call("compare", *arms, "--steps", "2", "--seeds", "1", "--json")
+    assert json.loads(shell.out)["setup"]["steps"] == 2
+    assert "factory\nfactory\n" in shell.err
+    del sys.modules["loud_models"]
+
+
+def test_an_interrupted_probe_keeps_nothing_and_says_nothing_else(call: Call, mine: Path) -> None:
+    before = files(mine)
+    shell = call("probe", "their_models:Impatient", "--input", "4x16", "--html", "page.html")
+    assert shell.code == 130
+    assert shell.err == "\nInterrupted.\n"
+    assert files(mine) == before
+
+
 def test_compare_trains_tells_and_writes(call: Call, mine: Path) -> None:
     models = ("their_models:plain", "their_models:Skipping", "--names", "as is,with skip")
     shell = call(
@@ -180,6 +241,7 @@ def test_compare_trains_tells_and_writes(call: Call, mine: Path) -> None:
     assert (mine / "page.html").stat().st_size > 100_000
     for arguments, says in (
         (("their_models:plain",), "two factories or more"),
+        (("their_models:plain", "their_models:Lazy"), "head.weight has no values yet (a lazy layer)"),
         (("their_models:plain", "their_models:plain"), "the same factory twice"),
         (("their_models:plain", "their_models:Skipping", "--names", "a"), "wanted 2 names"),
         (("their_models:plain", "their_models:breaks"), "not today"),
@@ -188,3 +250,33 @@ def test_compare_trains_tells_and_writes(call: Call, mine: Path) -> None:
         assert (refused.code, refused.out) == (2, "")
         assert says in refused.err
         assert len(refused.err.strip().splitlines()) == 1
+
+
+def test_a_variant_of_which_too_little_was_seen_is_exit_code_1(call: Call, mine: Path) -> None:
+    given = ("--data", "their_models:data", "--loss", "cross_entropy", "--steps", "3", "--seeds", "2")
+    wrong = call("compare", "their_models:Skipping", "their_models:tokens", *given)
+    assert wrong.code == 1
+    assert "“tokens” failed in 2 of 2 runs." in wrong.out
+    assert "No seed on which both have it: “tokens” on 0 of 2, “Skipping” on 2 of 2. So: undecided (" in wrong.out
+    lost = call("compare", "their_models:Skipping", "their_models:plain", *given, "--lr", "1e9")
+    assert lost.code == 1
+    assert "speaks" not in lost.out
+    assert "not known and not known" not in lost.out
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("--fail-on", "vanishing"), 1), ((), 0)])
+def test_a_reader_that_went_away_takes_nothing_from_the_exit_code(
+    mine: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    program = ("import sys; from depthscope.cli.main import main; sys.argv[0] = 'depthscope'; main()",)
+    done = subprocess.run(
+        [sys.executable, "-c", *program, "probe", "their_models:plain", "--input", "32x16", *arguments],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, "")

@@ -200,6 +200,11 @@ _SENTENCES: dict[str, dict[Lang, str]] = {
         "en": "“{arm}” failed in {k} of {n} runs.",
         "zh": "“{arm}”在 {n} 次运行中有 {k} 次出错。",
     },
+    "no_pair": {
+        "en": "No seed on which both have it: “{a}” on {k} of {n}, “{b}” on {m} of {n}.",
+        "zh": "没有两者都有该指标的种子：“{a}”有 {k} / {n} 个，“{b}”有 {m} / {n} 个。",
+    },
+    "measured": {"en": "{name} = {d}; means {a} and {b}.", "zh": "{name}：{d}；均值为 {a} 与 {b}。"},
     "degradation": {
         "en": "“{arm}” fits its own training data worse: that is no overfitting, and no divergence.",
         "zh": "“{arm}”对自身训练数据拟合得更差：这不是过拟合，也不是发散。",
@@ -231,7 +236,7 @@ def _why(change: Estimate, lang: Lang) -> list[str]:
 
 
 def _finding(judgement: Judgement, a: str, b: str, metric: str, pairs: dict[str, Pairing]) -> Finding:
-    reasons = {lang: _reason(judgement, metric, lang) for lang in LANGS}
+    reasons = {lang: _reason(judgement, metric, a, b, lang) for lang in LANGS}
     better = {"en": "lower" if "loss" in metric else "higher", "zh": "更低" if "loss" in metric else "更高"}
     return Finding(
         claim=f"{metric}: {a}",
@@ -253,17 +258,23 @@ def _finding(judgement: Judgement, a: str, b: str, metric: str, pairs: dict[str,
     )
 
 
-def _reason(judgement: Judgement, metric: str, lang: Lang) -> str:
+def _reason(judgement: Judgement, metric: str, a: str, b: str, lang: Lang) -> str:
     change, *means = judgement.estimates
-    notes = [*judgement.census.notes(lang), *(note(each, lang) for each in judgement.said)]
-    notes += _why(change, lang) if judgement.verdict == "undecided" else []
-    told = [with_spread(change, lang, change=True), *(with_spread(each, lang) for each in means)]
+    # Where runs of both diverged, what they say cancels.
+    said_by = judgement.said if len(judgement.said) == 1 else ()
+    notes = [*judgement.census.notes(lang), *(note(each, lang) for each in said_by)]
+    notes += _why(change, lang) if judgement.verdict == "undecided" and change.values else []
+    because = ", ".join(notes) if lang == "en" else "，".join(notes)
+    if change.values:
+        found = [with_spread(change, lang, change=True), *(with_spread(each, lang) for each in means)]
+        told = _SENTENCES["measured"][lang].format(name=spoken(change.name, lang), d=found[0], a=found[1], b=found[2])
+    else:
+        done, total = [len(each.values) for each in means], judgement.census.total // len(means)
+        told = _SENTENCES["no_pair"][lang].format(a=a, b=b, k=done[0], m=done[1], n=total)
     verdict = VERDICTS[lang][judgement.verdict]
     if lang == "en":
-        because = f" ({', '.join(notes)})" if notes else ""
-        return f"{spoken(change.name, lang)} = {told[0]}; means {told[1]} and {told[2]}. So: {verdict}{because}."
-    because = f"（{'，'.join(notes)}）" if notes else ""
-    return f"{spoken(change.name, lang)}：{told[0]}；均值为 {told[1]} 与 {told[2]}。结论：{verdict}{because}。"
+        return f"{told} So: {verdict}{f' ({because})' if because else ''}."
+    return f"{told}结论：{verdict}{f'（{because}）' if because else ''}。"
 
 
 def _unit(metric: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -57,6 +57,11 @@ class Comparison:
         return fates(self.runs)
 
     @property
+    def lost(self) -> tuple[str, ...]:
+        """Variants of which a run failed, or every run diverged: of them too little was seen."""
+        return tuple(each.arm for each in self.fates if each.failed or len(each.diverged) == each.num_runs)
+
+    @property
     def headline(self) -> str:
         """What was found, in a sentence or two."""
         return " ".join(headline(self.findings, self.fates, "en"))
@@ -73,7 +78,8 @@ class Comparison:
         for (arm, seed, when), found in self.diagnoses.items():
             if seed == self.setup.seeds[0]:
                 lines.append(f"{arm}, {'start' if when == 'first' else 'end'}: {found.verdict}. {found.sentence}")
-        lines += ["", f"{self.setup.steps} updates, {len(self.setup.seeds)} seeds; {self.setup.optimizer}."]
+        num = len(self.setup.seeds)
+        lines += ["", f"{self.setup.steps} updates, {num} seed{'s' if num > 1 else ''}; {self.setup.optimizer}."]
         return "\n".join(lines)
 
     def document(self) -> dict[str, Any]:
@@ -224,8 +230,9 @@ def _checked(
             raise UserError(f"compare: {what}: wanted an integer of 1 or more, got {shown(value)}.")
     if not isinstance(lr, int | float) or not 0 < lr < float("inf"):
         raise UserError(f"compare: lr: wanted a number above 0, got {shown(lr)}.")
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    wrong = [seed for seed in chosen if not isinstance(seed, int) or seed < 0]
+    given = range(seeds) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
+    chosen = tuple(given) if isinstance(given, Iterable) else ()
+    wrong = [seed for seed in chosen if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0]
     if not chosen or wrong or len(set(chosen)) < len(chosen):
         raise UserError(
             f"compare: seeds: wanted a number of seeds, or different seeds of 0 or more; got {shown(seeds)}."

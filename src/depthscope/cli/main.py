@@ -251,6 +251,12 @@ def _terminated(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def _to_nowhere() -> None:
+    """The reader went away (`| head`): nothing to tell, and Python must not tell it at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
 def main() -> None:
     """Entry point. Exit codes: 0 done; 1 runs failed; 2 bad input, told in one line on stderr; 130 interrupted."""
     if sys.stdout is None:  # closed by the caller (`>&-`): there is still a study to do
@@ -268,20 +274,21 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except UserError as error:
         as_json = "--json" in sys.argv[1:]
         print(json.dumps({"error": str(error)}) if as_json else f"depthscope: {error}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # click's answer to one, with a code of its own
+            _to_nowhere()
         # None of ours, and its code would say that all went well: code of the user's, where nobody caught it.
         print(f"depthscope: the study's own code ended the process (SystemExit: {error.code}).", file=sys.stderr)
         sys.exit(RUNS_FAILED)
     except (KeyboardInterrupt, typer.Abort):  # which of the two, or the code 130, depends on typer's version
         code = INTERRUPTED
     except BrokenPipeError:
-        # The reader went away (`| head`): nothing to tell, and Python must not tell it at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _to_nowhere()
     except OSError as error:
         print(f"depthscope: the output cannot be written ({error.strerror or error}).", file=sys.stderr)
         sys.exit(RUNS_FAILED)
@@ -293,5 +300,7 @@ def main() -> None:
             print(f"depthscope: {message} See `depthscope --help`.", file=sys.stderr)
         sys.exit(2)
     if code == INTERRUPTED:
-        print("\nInterrupted. What is finished is kept; the same command continues.", file=sys.stderr)
+        verb = next((each for each in sys.argv[1:] if not each.startswith("-")), "")
+        kept = " What is finished is kept; the same command continues." if verb in ("run", "tune") else ""
+        print(f"\nInterrupted.{kept}", file=sys.stderr)
     sys.exit(code or 0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from depthscope.cli.options import Json, Lang, Language, parsed_seeds
 from depthscope.core.files import check_named
 
 _DATA, _MEASURED, _SHOWN = "What it is measured on", "What is measured", "What is shown"
-VERDICT_MET = 1
+VERDICT_MET, RUNS_LOST = 1, 1
 
 Model = Annotated[
     str,
@@ -80,24 +82,23 @@ def probe(
     wanted = api.check_verdicts(_parts(fail_on))
     if html is not None:
         check_named(html)
-    found = api.probe_named(
-        model,
-        shape=shape,
-        tokens=tokens,
-        vocab=vocab,
-        data=data,
-        loss=loss,
-        classes=classes,
-        measure=_parts(measure),
-        device=device,
-        command=_command(),
-        tell=lambda line: print(line, file=sys.stderr),
-    )
+    with _their_output_aside():
+        found = api.probe_named(
+            model,
+            shape=shape,
+            tokens=tokens,
+            vocab=vocab,
+            data=data,
+            loss=loss,
+            classes=classes,
+            measure=_parts(measure),
+            device=device,
+            command=_command(),
+            tell=lambda line: print(line, file=sys.stderr),
+        )
     if html is not None:
         found.page(html, lang=lang.value)
-    print(found.to_json(), end="") if as_json else print(found)
-    if html is not None and not as_json:
-        print(f"page: {html}")
+    _say(found.to_json().rstrip() if as_json else str(found), page=None if as_json else html)
     faults = {found.verdict, *(each.verdict for each in found.diagnosis.others)}
     if faults & set(wanted):
         raise typer.Exit(VERDICT_MET)
@@ -133,29 +134,43 @@ def compare(
 
     if html is not None:
         check_named(html)
-    found = api.compare_named(
-        models,
-        data=data,
-        loss=loss,
-        validation=validation,
-        names=_parts(names),
-        steps=steps,
-        seeds=parsed_seeds(seeds) or 3,
-        batch_size=batch_size,
-        lr=lr,
-        device=device,
-        command=_command(),
-        progress=_progress(steps) if sys.stderr.isatty() and not as_json else None,
-    )
+    with _their_output_aside():
+        found = api.compare_named(
+            models,
+            data=data,
+            loss=loss,
+            validation=validation,
+            names=_parts(names),
+            steps=steps,
+            seeds=parsed_seeds(seeds) or 3,
+            batch_size=batch_size,
+            lr=lr,
+            device=device,
+            command=_command(),
+            progress=_progress(steps) if sys.stderr.isatty() and not as_json else None,
+        )
     if html is not None:
         found.page(html, lang=lang.value)
-    print(found.to_json(), end="") if as_json else print(found)
-    if html is not None and not as_json:
-        print(f"page: {html}")
+    _say(found.to_json().rstrip() if as_json else str(found), page=None if as_json else html)
+    if found.lost:
+        raise typer.Exit(RUNS_LOST)
+
+
+def _say(text: str, *, page: Path | None) -> None:
+    """Print; a reader that went away (`| head`) takes nothing from the exit code."""
+    try:
+        print(text, *([f"page: {page}"] if page is not None else []), sep="\n", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor is it told at exit
 
 
 def _parts(text: str | None) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()] if text else []
+
+
+def _their_output_aside() -> AbstractContextManager[object]:
+    """What the user's code prints goes to stderr: stdout is the result's, which may be JSON."""
+    return redirect_stdout(sys.stderr)
 
 
 def _command() -> str:
