@@ -228,7 +228,10 @@ SAME = Deep(skip=True)
         ({"a": plain, "b": skipping}, {"data": iter([DATA])}, "cannot be read again"),
         ({"a": plain, "b": skipping}, {"data": 3}, "data: wanted"),
         ({"a": plain, "b": skipping}, {"seeds": [1, 1]}, "different seeds"),
+        ({"a": plain, "b": skipping}, {"seeds": 2.5}, "seeds: wanted a number of seeds"),
+        ({"a": plain, "b": skipping}, {"seeds": True}, "seeds: wanted a number of seeds"),
         ({"a": plain, "b": skipping}, {"steps": 0}, "steps: wanted"),
+        ({"a": plain, "b": lambda: nn.LazyLinear(3)}, {}, "b: weight has no values yet"),
     ],
 )
 def test_bad_input_is_one_line(variants: dict[str, Any], options: dict[str, Any], says: str) -> None:

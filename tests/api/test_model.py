@@ -112,6 +112,9 @@ def test_on_demand_what_is_asked_is_measured_and_its_cost_told() -> None:
     [
         ({"measure": ("ranks",)}, r"unknown measurement 'ranks'. Did you mean 'rank'\?"),
         ({"measure": ("units",), "batch": BATCH[:4]}, "wanted 20 samples or more, got 4"),
+        ({"seed": "a"}, "seed: wanted an integer of 0 or more, got 'a'"),
+        ({"step": -1}, "step: wanted an integer of 0 or more, got -1"),
+        ({"data": "foo"}, "unknown origin 'foo'. Known: given, noise"),
         ({"model": "net"}, "wanted a torch.nn.Module, got 'net'"),
         ({"batch": None}, "wanted a tensor"),
         ({"loss_fn": lambda output, target: output}, "one number"),

@@ -47,7 +47,11 @@ def measured(
     """
     check_tiers(measure)
     asked = {measure} if isinstance(measure, str) else set(measure)
-    profile = profile_model(model, batch, loss_fn, step=step, data=data, seed=seed)
+    counter = demand.SampleCounter()
+    seen = [counter] if "units" in asked else []
+    profile = profile_model(model, batch, loss_fn, step=step, data=data, seed=seed, reducers=seen)
+    if seen and (why := demand.too_few(counter.most(profile.structure))):
+        raise UserError(f"measure: {why}")
     structure, num_examples = profile.structure, profile.conditions[step].batch
     told: list[str] = []
 
@@ -65,8 +69,6 @@ def measured(
         reducers.append(demand.unit_reducer(structure))
     if reducers:
         profile = profile_model(model, batch, loss_fn, step=step, data=data, seed=seed, reducers=reducers)
-    if "units" in asked and not profile.values("boundary", "dead") and (why := demand.too_few(num_examples)):
-        raise UserError(f"measure: {why}")
     further: list[Reading] = []
     if "jacobian" in asked:
         announce(str(demand.jacobian_cost(structure, num_examples)))

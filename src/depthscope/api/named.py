@@ -186,7 +186,7 @@ def made_up_targets(model: nn.Module, inputs: Tensor, loss: str, classes: int | 
     with as_found(model), torch.no_grad():
         try:
             output = model(inputs.clone())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserError(f"the model raised on an input of shape {list(inputs.shape)}: {told(error)}") from error
     scores = _scores(output)
     sizes = tuple(scores.shape)

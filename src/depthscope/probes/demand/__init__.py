@@ -18,6 +18,7 @@ from depthscope.probes.demand.cost import Cost as Cost
 from depthscope.probes.demand.jacobian import spectrum as spectrum
 from depthscope.probes.demand.rank import cost as rank_cost
 from depthscope.probes.demand.rank import effective_rank as effective_rank
+from depthscope.probes.demand.reducers import SampleCounter as SampleCounter
 from depthscope.probes.demand.reducers import rank_reducer as rank_reducer
 from depthscope.probes.demand.reducers import unit_reducer as unit_reducer
 from depthscope.probes.demand.silent import expected_silent as expected_silent
@@ -31,6 +32,7 @@ from depthscope.probes.demand.units import too_few as too_few
 __all__ = [
     "BlockSpectra",
     "Cost",
+    "SampleCounter",
     "Spectrum",
     "Trust",
     "block_spectra",

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from depthscope.core.structure import Block, Op, Structure
 from depthscope.probes.demand.rank import effective_rank
-from depthscope.probes.demand.rows import is_sequence
+from depthscope.probes.demand.rows import is_sequence, num_samples
 from depthscope.probes.demand.silent import expected_silent
 from depthscope.probes.demand.units import dead_fraction, saturated_fraction
 
@@ -28,6 +28,24 @@ def rank_reducer(structure: Structure) -> Reducer:
         return {"rank": rank, "rank_limit": limit}
 
     return reduce
+
+
+class SampleCounter:
+    """A reducer that gives no reading, and counts the samples of single units: before it is said what those cost."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[int, tuple[int, ...]] = {}
+
+    def __call__(self, index: int, h: Tensor) -> Mapping[str, float]:
+        """See a boundary tensor."""
+        if h.is_floating_point():
+            self._shapes[index] = tuple(h.shape)
+        return {}
+
+    def most(self, structure: Structure) -> int:
+        """Samples at the boundary that has most."""
+        shapes = self._shapes.items()
+        return max((num_samples(shape, sequence=is_sequence(structure, index)) for index, shape in shapes), default=0)
 
 
 def unit_reducer(structure: Structure) -> Reducer:

@@ -46,6 +46,15 @@ def as_units(h: Tensor, *, sequence: bool = True) -> Tensor:
     return as_rows(h).unsqueeze(-1)
 
 
+def num_samples(shape: tuple[int, ...], *, sequence: bool = True) -> int:
+    """Rows of the table of units: examples, or positions of sequences.
+
+    >>> num_samples((4, 10, 64)), num_samples((4, 10, 64), sequence=False), num_samples((4, 10))
+    (40, 4, 4)
+    """
+    return shape[0] * shape[1] if len(shape) == 3 and sequence else shape[0] if shape else 1
+
+
 def is_sequence(structure: Structure, index: int) -> bool:
     """Whether a boundary of two dimensions an example is [T, F], a sequence, and not [C, L], channels.
 

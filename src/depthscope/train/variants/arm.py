@@ -47,6 +47,11 @@ def build(name: str, factory: Factory, seed: int) -> nn.Module:
         model = model[0]  # (model, batch), as `depthscope probe` takes it
     if not isinstance(model, nn.Module):
         raise UserError(f"compare: {name}: the factory gave {shown(model)}; wanted a torch.nn.Module.")
+    for key, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if nn.parameter.is_lazy(tensor):
+            raise UserError(
+                f"compare: {name}: {key} has no values yet (a lazy layer). Run the model on one batch in the factory."
+            )
     return model
 
 
