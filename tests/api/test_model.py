@@ -107,6 +107,19 @@ def test_on_demand_what_is_asked_is_measured_and_its_cost_told() -> None:
     assert plain.costs == ()
 
 
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("norms", [True, False])
+def test_a_note_says_which_statistics_batch_norm_used(training: bool, norms: bool) -> None:
+    layers = [each for _ in range(4) for each in (torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh())]
+    net = torch.nn.Sequential(*layers).train(training)
+    for layer in layers[1::3]:
+        layer.train(norms)
+    notes = " | ".join(depthscope.probe(net, BATCH).diagnosis.notes)
+    assert ("the batch's own statistics" in notes) == (norms and not training)
+    assert ("its running statistics" in notes) == (not norms)
+    assert ("measured in eval mode" in notes) == (not training)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -166,7 +166,8 @@ def probe(
 
     Args:
         model: in the mode, dtype and on the device in which it is to be measured.
-        batch: a tensor, (inputs, targets), or a mapping of the model's arguments.
+        batch: a tensor, (inputs, targets), or a mapping of the model's arguments. Tensors and generators are cloned;
+            an object of another kind among them is passed as it is, and stays changed where the model changes it.
         loss_fn: `(output, targets) -> loss`. None: the model's own `output.loss`, else a random direction at the
             output and no loss.
         measure: what is measured on demand beside: any of `jacobian`, `rank`, `units`, `trust`.
@@ -186,20 +187,35 @@ def probe(
     ('healthy', [1.0, 1.0, 1.0])
     """
     try:
+        from depthscope.api.batches import first_batch
         from depthscope.api.demand import measured
         from depthscope.probes.guard import unwrapped
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingDependencyError(TORCH_MISSING.replace("this study", "`probe`")) from error
-    profile, costs = measured(model, batch, loss_fn, measure=measure, step=step, data=data, seed=seed, tell=tell)
+    given = first_batch(batch)
+    profile, costs = measured(model, given, loss_fn, measure=measure, step=step, data=data, seed=seed, tell=tell)
+    diagnosis = diagnose(profile)
+    if note := _one_dimension(profile):
+        diagnosis = diagnosis.model_copy(update={"notes": (note, *diagnosis.notes)})
     return Checkup(
         profile=profile,
-        diagnosis=diagnose(profile),
+        diagnosis=diagnosis,
         expected=expected(profile.structure, profile),
         name=type(unwrapped(model)).__name__,
         costs=costs,
     )
+
+
+def _one_dimension(profile: ModelProfile) -> str:
+    """What to say of an input that seems to lack its batch; tokens may well be one an example."""
+    structure = profile.structure
+    first = next((op.kind for block in structure.blocks for op in block.ops), "")
+    if not structure.blocks or structure.boundaries[0].shape or first == "embedding":
+        return ""
+    num = profile.conditions[profile.steps()[-1]].batch
+    return f"the input has one dimension, taken for {num} examples: a batch of one example of {num} numbers is [1, {num}]"
 
 
 def strict(value: Any) -> Any:

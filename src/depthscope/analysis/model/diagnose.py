@@ -180,8 +180,12 @@ def _notes(view: View) -> Iterator[str]:
     conditions = view.conditions
     if conditions.data == "noise":
         yield "measured on made-up noise input: real data may give other numbers"
+    modes = {bool(op.facts.get("training")) for each in view.structure.blocks for op in each.ops if op.name == "batch"}
     if not conditions.training:
-        yield "measured in eval mode: batch norm used its running statistics, dropout was off; training may differ"
+        norms = "the batch's own" if True in modes else "its running"
+        yield f"measured in eval mode: batch norm used {norms} statistics, dropout was off; training may differ"
+    elif False in modes:
+        yield "batch norm used its running statistics, as its layers are in eval mode; the model is in train mode"
     if conditions.objective == "cotangent":
         yield "no loss was given: gradients are of a random direction at the output, which tells multipliers alone"
     if conditions.silent and len(view.body) >= thresholds.LEAST_BLOCKS:
