@@ -49,7 +49,8 @@ def test_torch_default_initialiser() -> None:
     found = judged([replace(each, ops=(linear(f"blocks.{at}.w", 1 / 3), act())) for at, each in enumerate(blocks)])
     assert (found.verdict, found.cause, found.where, found.inferred) == ("vanishing", "gain too small", (), False)
     assert found.sentence == (
-        "ReLU with torch's default initialiser: .41 a block, theory .408, over 30 blocks 10^-11.6 toward the input."
+        "ReLU with torch's default initialiser: a block multiplies the gradient by .41 (random weights like these in "
+        "theory: .408), 30 blocks by 10^-11.6, from output to input."
     )
     assert "variance 2/fan_in" in found.repair
     assert found.numbers["total, decades"] == pytest.approx(30 * math.log10(0.41))
@@ -93,7 +94,7 @@ def test_plain_batch_norm() -> None:
     blocks = [Made(ops=(linear(f"blocks.{at}.w", 0.4), *layer), multiplier=1.21) for at in range(40)]
     found = judged(blocks, Around(**entry, stem=(linear("stem.weight"), act())))
     assert (found.verdict, found.cause, found.inferred) == ("exploding", "plain batch norm", False)
-    assert "theory 1.21" in found.sentence
+    assert "in theory: 1.21)" in found.sentence
 
 
 def test_too_large_a_gain() -> None:
@@ -158,7 +159,7 @@ def test_a_missing_norm_and_one_on_the_trunk() -> None:
     assert (found.verdict, found.cause, found.where[0]) == ("not depth", "missing norm", "blocks.3")
     found = judged(swap(blocks, 3, branch=(blocks[3].branch or ())[1:], ratio=6.0))
     assert (found.verdict, found.cause) == ("branch-dominated", "missing norm")
-    found = judged(swap(blocks, 3, before=(norm(),)))
+    found = judged(swap(blocks, 3, before=(norm(module="blocks.3.trunk"),)))
     assert (found.cause, found.where[0], found.inferred) == ("norm on the trunk", "blocks.3", True)
 
 
@@ -276,44 +277,14 @@ def test_notes_say_what_limits_a_verdict() -> None:
     text = " | ".join(found.notes)
     for words in ("made-up noise", "eval mode", "no loss was given", "initialisation"):
         assert words in text
-    assert judged(plain(8)).notes == ()
+    (unchecked,) = judged(plain(8)).notes
+    assert unchecked.startswith("learning rate, labels and whether the loss falls were not checked")
 
 
 def test_a_collapsed_representation() -> None:
     ranks = [30.0, 12.0, 5.0, 2.0, 1.2, 1.0]
     found = judged([replace(each, rank=rank) for each, rank in zip(plain(6), ranks, strict=True)])
     assert (found.verdict, found.where) == ("rank collapse", ("blocks.5",))
-
-
-# Not depth.
-
-FALLING = [(step, 2.3 * 0.8**step) for step in range(20)]
-Curve = list[tuple[int, float]]
-
-
-@pytest.mark.parametrize(
-    ("train", "validation", "cause"),
-    [
-        ([(step, 2.3 * 1.1**step) for step in range(20)], None, "learning rate"),
-        ([(step, 2.3 if step < 5 else math.nan) for step in range(20)], None, "learning rate"),
-        ([(step, 2.3 + (step % 2)) for step in range(20)], None, "learning rate"),
-        (FALLING, [(step, 2.31) for step in range(0, 20, 5)], "no generalisation"),
-        ([(step, 2.3 - 0.001 * step) for step in range(20)], None, "stalled"),
-        (FALLING, FALLING, ""),
-        (FALLING, None, ""),
-        (FALLING[:4], None, ""),
-    ],
-)
-def test_curves(train: Curve, validation: Curve | None, cause: str) -> None:
-    found = diagnose(profile(pre_ln(8)), train_curve=train, validation_curve=validation)
-    assert (found.verdict, found.cause) == (("not depth", cause) if cause else ("healthy", ""))
-
-
-def test_labels_at_chance_are_said_to_be_so() -> None:
-    curve = [(step, 2.31) for step in range(0, 20, 5)]
-    found = diagnose(profile(pre_ln(8)), train_curve=FALLING, validation_curve=curve)
-    assert "never under ln K = 2.3" in found.sentence
-    assert found.inferred
 
 
 # Scale.
@@ -333,5 +304,6 @@ def test_a_factor_on_the_loss_changes_nothing(case: str, decades: float) -> None
     blocks = CASES[case]()
     plainly = diagnose(profile(blocks, Around(loss=20.0)))
     scaled = diagnose(profile(blocks, Around(loss=20.0, loss_factor=10**decades)))
-    assert scaled.model_copy(update={"numbers": {}}) == plainly.model_copy(update={"numbers": {}})
+    same: dict[str, object] = {"numbers": {}, "notes": ()}  # a note tells the loss as it is
+    assert scaled.model_copy(update=same) == plainly.model_copy(update=same)
     assert scaled.numbers == pytest.approx(plainly.numbers)

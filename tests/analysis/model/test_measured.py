@@ -169,10 +169,10 @@ def test_a_scaled_loss_has_the_same_diagnosis() -> None:
     model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), *layers, nn.Linear(64, 10))
     plainly = judged(model)
     assert (plainly.verdict, plainly.cause) == ("vanishing", "gain too small")
-    assert plainly.sentence.startswith("ReLU with torch's default initialiser: .")
+    assert plainly.sentence.startswith("ReLU with torch's default initialiser: a block multiplies")
     for factor in (1e-6, 1e6):
         scaled = judged(model, factor)
-        same: dict[str, object] = {"numbers": {}, "rate": None, "sentence": ""}
+        same: dict[str, object] = {"numbers": {}, "rate": None, "sentence": "", "notes": ()}
         assert scaled.model_copy(update=same) == plainly.model_copy(update=same)
         assert scaled.numbers == pytest.approx(plainly.numbers, rel=1e-6)
 

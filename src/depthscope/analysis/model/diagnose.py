@@ -1,9 +1,10 @@
 """The verdict on a model: which fault is the gravest, or what can and cannot be told.
 
-Order, the first that applies: values that are not finite; silent blocks (no gradient, dead); a block built unlike
-its like; a branch or a gain unlike its like; the body as a whole; frozen and uncalled blocks; a collapsed
-representation; what curves say. Then: nothing measured that could show a fault gives `cannot tell`, else `healthy`.
-A fault found later in that order is listed beside the first, unless the first explains it.
+Order, the first that applies: values that are not finite; units that are copies of one another; silent blocks (no
+gradient, dead); a block built unlike its like; a branch or a gain unlike its like; the body as a whole; frozen and
+uncalled blocks; a collapsed representation; what curves say. Then: nothing measured that could show a fault gives
+`cannot tell`, else `healthy`. A fault found later in that order is listed beside the first, unless the first explains
+it. A training that blew up comes first where its first record does not show what a later one does.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import Iterator
 
 from depthscope.analysis.model import thresholds, words
 from depthscope.analysis.model.expected import expected
-from depthscope.analysis.model.local import judged_multipliers, large_branch, large_start, odd_gain
+from depthscope.analysis.model.local import judged_multipliers, large_branch, odd_gain
+from depthscope.analysis.model.notes import notes, num_unregistered, ranks, recurrent_place
 from depthscope.analysis.model.odd import odd_blocks
 from depthscope.analysis.model.rate import Rate, rate_of
-from depthscope.analysis.model.silent import silent_blocks
-from depthscope.analysis.model.training import Curve, not_depth
+from depthscope.analysis.model.silent import identical_units, silent_blocks
+from depthscope.analysis.model.training import Curve, no_longer_finite, not_depth
 from depthscope.analysis.model.verdict import Fault, ModelDiagnosis
 from depthscope.analysis.model.view import View
 from depthscope.analysis.model.whole import non_finite, whole_body
@@ -47,12 +49,12 @@ def diagnose(
     """
     at = profile.steps()[-1] if step is None else step
     view = View(profile, at)
-    rate = rate_of(view.multipliers)
-    notes = tuple(_notes(view))
+    own = rate_of(judged_multipliers(view)) or rate_of(view.multipliers)
     faults = _explained(list(_faults(view, train_curve, validation_curve)))
+    told = tuple(notes(view, faults, sorted(train_curve or ())))
     if faults:
-        first, *others = faults
-        return ModelDiagnosis(**first.model_dump(), step=at, rate=rate, others=tuple(others), notes=notes)
+        first, *others = _training_first(view, faults)
+        return ModelDiagnosis(**first.model_dump(), step=at, rate=own, others=tuple(others), notes=told)
     cause, reason = _cannot_tell(view)
     if reason:
         return ModelDiagnosis(
@@ -61,10 +63,9 @@ def diagnose(
             sentence=reason,
             repair=words.repair(cause),
             step=at,
-            rate=rate,
-            notes=notes,
+            rate=own,
+            notes=told,
         )
-    own = rate_of(judged_multipliers(view)) or rate
     assert own is not None  # else it could not be told
     return ModelDiagnosis(
         verdict="healthy",
@@ -72,13 +73,14 @@ def diagnose(
         numbers={"rate": own.value, "total, decades": own.total_log10},
         thresholds={"total, decades": thresholds.TOTAL_LOG10 if view.additions else thresholds.PLAIN_LOG10},
         step=at,
-        rate=rate,
-        notes=notes,
+        rate=own,
+        notes=told,
     )
 
 
 def _faults(view: View, train_curve: Curve | None, validation_curve: Curve | None) -> Iterator[Fault]:
     yield from non_finite(view)
+    yield from identical_units(view)
     silent = list(silent_blocks(view))
     yield from (each for each in silent if each.cause not in _MILD)
     if len(view.body) >= thresholds.LEAST_BLOCKS:
@@ -88,7 +90,37 @@ def _faults(view: View, train_curve: Curve | None, validation_curve: Curve | Non
         yield from whole_body(view, expected(view.structure, view.profile, view.step))
     yield from (each for each in silent if each.cause in _MILD)
     yield from _collapse(view)
-    yield from not_depth(train_curve, validation_curve, view.conditions.num_classes)
+    curves = list(not_depth(train_curve, validation_curve, view.conditions.num_classes))
+    yield from curves or _no_longer_finite(view)
+
+
+def _no_longer_finite(view: View) -> Iterator[Fault]:
+    """Values that were finite at the first record and are not now, where no scaler of the loss does it."""
+    before = _first_record(view)
+    if before is None or view.conditions.skipped or view.conditions.loss_scale != 1.0:
+        return
+    if any(non_finite(view)) and not any(non_finite(before)):
+        yield no_longer_finite(before.step, view.step)
+
+
+def _first_record(view: View) -> View | None:
+    """The first step before this one whose boundaries were measured."""
+    steps = {each.step for each in view.profile.readings if each.place == "boundary" and each.step < view.step}
+    return View(view.profile, min(steps)) if steps else None
+
+
+def _training_first(view: View, faults: list[Fault]) -> list[Fault]:
+    """A learning rate that was too high before what it led to, where the first record does not show that yet."""
+    rate = next((each for each in faults if each.cause == "learning rate"), None)
+    before = _first_record(view)
+    if rate is None or rate is faults[0] or before is None:
+        return faults
+    shown = {each.cause for each in _faults(before, None, None)}
+    if faults[0].cause in shown:
+        return faults
+    others = [each for each in faults if each is not rate]
+    sentence = f"{rate.sentence} {words.followed(before.step, view.step, faults[0].cause)}"
+    return [rate.model_copy(update={"sentence": sentence}), *others]
 
 
 def _explained(faults: list[Fault]) -> list[Fault]:
@@ -96,6 +128,8 @@ def _explained(faults: list[Fault]) -> list[Fault]:
     if not faults:
         return []
     first = faults[0]
+    if first.cause == "identical units":
+        return [first, *(each for each in faults[1:] if each.verdict in _LATE)]
     by_numbers = ("branch scale", "gain too small", "gain too large", "one block", "not recognised")
     kept = [first]
     for each in faults[1:]:
@@ -107,17 +141,16 @@ def _explained(faults: list[Fault]) -> list[Fault]:
 
 def _collapse(view: View) -> Iterator[Fault]:
     """An effective rank near 1 at the end of the body, after a higher one at its start."""
-    ranks = view.at("rank")
-    own = [ranks[view.exit(block)] for block in view.body if view.exit(block) in ranks]
+    own = ranks(view)
     if len(own) < thresholds.LEAST_BLOCKS:
         return
-    if own[-1] <= thresholds.RANK and own[0] >= thresholds.RANK_BEFORE * own[-1]:
+    if own[-1] <= thresholds.RANK and own[0] >= thresholds.RANK_BEFORE * max(own[-1], 1.0):
         numbers = {"rank": own[-1], "rank at first": own[0]}
         yield Fault(
             verdict="rank collapse",
             cause="collapsed representation",
             where=(view.exit(view.body[-1]),),
-            sentence=f"The effective rank falls from {words.figure(own[0])} to {words.figure(own[-1])} over the body.",
+            sentence=words.rank(own[-1], own[0]),
             repair=words.repair("collapsed representation"),
             numbers=numbers,
             thresholds={"rank": thresholds.RANK, "rank at first over last": thresholds.RANK_BEFORE},
@@ -131,6 +164,10 @@ def _cannot_tell(view: View) -> tuple[str, str]:
         if view.conditions.silent:
             return "no gradient", f"Nothing could be measured inside the model: {view.conditions.silent}."
         what = "no block" if number == 0 else "1 block" if number == 1 else f"{number} blocks"
+        if count := num_unregistered(view):
+            return "unregistered weights", words.unregistered(count)
+        if place := recurrent_place(view):
+            return "recurrence", words.recurrence(place, what)
         return (
             "too few blocks",
             f"{what[0].upper()}{what[1:]} between stem and head: depth has no meaning under {thresholds.LEAST_BLOCKS}.",
@@ -146,6 +183,9 @@ def _cannot_tell(view: View) -> tuple[str, str]:
             )
         last = _last_with_gradient(view)
         return "no gradient", f"Every gradient between stem and head is exactly 0{last}."
+    if view.recurrent and len(judged_multipliers(view)) < thresholds.LEAST_BLOCKS:
+        own = f"{len(view.recurrent)} of {number} blocks"
+        return "recurrence", words.recurrence(recurrent_place(view), own)
     if rate_of(view.multipliers) is None:
         why = view.conditions.silent or "no gradient was measured between stem and head"
         return "no gradient", f"The gradient by depth is not known: {why}."
@@ -173,38 +213,3 @@ def _healthy(view: View, rate: Rate) -> str:
         if values:
             text += f"; |F|/|x| lies from {words.figure(values[0])} to {words.figure(values[-1])}"
     return f"{text}."
-
-
-def _notes(view: View) -> Iterator[str]:
-    """What limits the verdict."""
-    conditions = view.conditions
-    if conditions.data == "noise":
-        yield "measured on made-up noise input: real data may give other numbers"
-    modes = {bool(op.facts.get("training")) for each in view.structure.blocks for op in each.ops if op.name == "batch"}
-    if not conditions.training:
-        norms = "the batch's own" if True in modes else "its running"
-        yield f"measured in eval mode: batch norm used {norms} statistics, dropout was off; training may differ"
-    elif False in modes:
-        yield "batch norm used its running statistics, as its layers are in eval mode; the model is in train mode"
-    if conditions.objective == "cotangent":
-        yield "no loss was given: gradients are of a random direction at the output, which tells multipliers alone"
-    if conditions.silent and len(view.body) >= thresholds.LEAST_BLOCKS:
-        yield f"some places gave no readings: {conditions.silent}"
-    if conditions.skipped:
-        yield f"the optimiser did not step: {conditions.skipped}"
-    if view.step > 0:
-        yield "after training steps: expected values speak of weights at initialisation, and are no yardstick here"
-    first = large_start(view)
-    if view.multipliers.get(first, 0.0) > thresholds.CLIFF:
-        yield (
-            f"{first} alone multiplies the gradient by {words.figure(view.multipliers[first])}: the trunk starts "
-            "smaller than what is added to it, as small embeddings make it; it is left out of the total"
-        )
-    trainable = [each for each in view.structure.parameters if each.trainable]
-    frozen = len(view.structure.parameters) - len(trainable)
-    if frozen:
-        yield f"{frozen} of {len(view.structure.parameters)} parameters are frozen, as in transfer learning: no fault"
-    unused = [each.name for each in view.structure.parameters if not each.used]
-    if unused:
-        more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
-        yield f"not used in this forward pass: {', '.join(unused[:3])}{more}"

@@ -119,13 +119,14 @@ def odd_gain(view: View) -> Iterator[Fault]:
 
 
 def judged_multipliers(view: View) -> dict[str, float]:
-    """The body's multipliers, less that of the first block where it is a residual one with a norm.
+    """The body's multipliers, less recurrent blocks' and that of the first where it is a residual one with a norm.
 
-    There the trunk may start far smaller than the first branch or the norm after it (embeddings have a spread of .02):
-    the multiplier is then large once, and training proceeds: no fault of depth.
+    A recurrent block mixes time steps with depth: read at its last step alone, a sequence has a gradient there alone.
+    At the start the trunk may be far smaller than the first branch or the norm after it (embeddings have a spread of
+    .02): the multiplier is then large once, and training proceeds: no fault of depth.
     """
     first = large_start(view)
-    return {name: value for name, value in view.multipliers.items() if name != first}
+    return {name: value for name, value in view.multipliers.items() if name != first and name not in view.recurrent}
 
 
 def large_start(view: View) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,8 @@ from depthscope.analysis.model.verdict import Fault, Verdict
 from depthscope.analysis.model.view import View, common_module
 from depthscope.core.structure import Block, Op
 
+_EQUAL = 1e-9
+"""Variance of a layer's weights over their mean square under which they are all equal, within rounding."""
 _NUMBERED = re.compile(r"^(.*?\.)(\d+)(\..*)?$")
 
 
@@ -20,6 +23,42 @@ def silent_blocks(view: View) -> Iterator[Fault]:
     yield from _dead_branch(view)
     yield from _frozen(view)
     yield from _uncalled(view)
+
+
+def identical_units(view: View) -> Iterator[Fault]:
+    """Layers whose weights are all equal: every matrix of the model 0, or half of the body's at one value other than 0.
+
+    A last layer of zeros (Fixup, a classifier) is none: what comes before it is drawn at random.
+    """
+    frozen = {name for name, status in view.statuses.items() if status == "frozen"}
+    found: list[tuple[Block, float]] = []
+    num_layers, in_body = 0, 0
+    for block in view.structure.blocks:
+        for op in block.ops:
+            matrix = next((name for name in op.weights if view.ndim.get(name, 0) >= 2 and name not in frozen), "")
+            if op.kind not in ("linear", "conv") or "sw2" not in op.facts or matrix not in view.weights:
+                continue
+            num_layers += 1
+            in_body += block.role == "body"
+            square = view.weights[matrix] ** 2 / max(view.size[matrix], 1)  # mean^2 + variance
+            fan_in = op.facts.get("fan_in", 1.0)
+            if view.size[matrix] > fan_in > 1.0 and op.facts["sw2"] <= _EQUAL * fan_in * square:
+                found.append((block, math.sqrt(square)))
+    body = [value for block, value in found if value > 0.0 and block.role == "body"]
+    all_zero = len(found) == num_layers > 1 and not any(value for _, value in found)
+    if not (all_zero or (len(body) >= 2 and 2 * len(body) >= in_body)):
+        return
+    blocks = [block for block, value in found if all_zero or value > 0.0]
+    first = next(value for block, value in found if block is blocks[0])
+    numbers = {"layers of equal weights": float(len(blocks)), "value": first}
+    yield Fault(
+        verdict="not depth",
+        cause="identical units",
+        where=tuple(dict.fromkeys([place_of(view, blocks[0]), *(block.name for block in blocks)])),
+        sentence=words.identical(place_of(view, blocks[0]), numbers),
+        repair=words.repair("identical units"),
+        numbers=numbers,
+    )
 
 
 def place_of(view: View, block: Block) -> str:
@@ -87,8 +126,8 @@ def _dead_trunk(view: View) -> Iterator[Fault]:
 def _dead_branch(view: View) -> Iterator[Fault]:
     """A branch none of whose weights gets a gradient that is not exactly 0, where those of its like do.
 
-    A branch that a factor of exactly 0 switches off (ReZero, SkipInit, zero gamma) is none: the factor learns. A
-    last layer of zeros (Fixup) gets a gradient itself.
+    A branch that a factor of exactly 0 switches off (ReZero, SkipInit, zero gamma) is none where that factor learns,
+    or is no parameter (a schedule's). A last layer of zeros (Fixup) gets a gradient itself.
     """
     judged = [
         block for block in view.body if block.additions and any(name in view.weight_grads for name in _own(view, block))
@@ -110,7 +149,8 @@ def _own(view: View, block: Block) -> list[str]:
 
 def _switched_off(view: View, block: Block) -> bool:
     ops = [op for at in block.additions for op in view.structure.additions[at].branch]
-    return any(op.kind in ("scale", "norm") and op.facts.get("value") == 0.0 for op in ops)
+    factors = [op.weights for op in ops if op.kind in ("scale", "norm") and op.facts.get("value") == 0.0]
+    return any(not names or any(view.weight_grads.get(name, 0.0) for name in names) for names in factors)
 
 
 def _frozen(view: View) -> Iterator[Fault]:

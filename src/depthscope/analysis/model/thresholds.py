@@ -1,7 +1,8 @@
-"""Every threshold of the diagnosis, with what it was chosen by.
+"""Every threshold of the diagnosis, with its meaning in `MEANINGS`.
 
-Chosen on the development seeds of `docs/diagnosis_nets.py` and on closed forms; the held-out seeds judge them
-(`docs/diagnosis.md`). All are ratios, so that a scale of the loss moves none.
+Those on one measurement were chosen on the development seeds of `docs/diagnosis_nets.py` and on closed forms; the
+held-out seeds judge them (`docs/diagnosis.md`). Those on curves of losses are judged by real trainings there. All are
+ratios or counts, so that a scale of the loss moves none.
 """
 
 from __future__ import annotations
@@ -10,44 +11,62 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 LEAST_BLOCKS = 3
-"""Body blocks under which depth has no meaning."""
 TOTAL_LOG10 = 3.0
-"""Decades by which the gradient may change over a body with skips (a healthy ResNet-50 on 4 examples: 2.4)."""
 PLAIN_LOG10 = 2.0
-"""Decades by which it may change over a body without skips, where it goes on exponentially."""
 GROWTH_LOG10 = 2.0
-"""Decades by which |h| may grow over a body without normalisation."""
 CLIFF = 5.0
-"""Factor by which one block's multiplier may differ from the others' median."""
 BRANCH = 5.0
-"""Factor by which one branch may exceed the median of its like."""
 LEAST_ALIKE = 5
-"""Blocks built alike from which one can stand out."""
 LEAST_NORMED_RATIO = 0.1
-"""|F|/|x| under which a branch with a norm is too small to dominate."""
 LEAST_RATIO = 0.3
-"""|F|/|x| under which a branch without a norm is too small to dominate."""
 SPREAD = 4.0
-"""Factor between a layer's sw2 and the median of the others', beyond which its gain is another."""
 SILENT = 0.99
-"""Fraction of exact zeros at which a layer is off."""
 ALIVE = 0.9
-"""Fraction of exact zeros up to which the layer before counts as alive."""
 LOSS_OVER_CHANCE = 2.0
-"""First loss over ln K at which the output is out of scale."""
-RANK = 1.5
-"""Effective rank of the last representation at or under which it has collapsed."""
+INPUT_STD = 10.0
+RANK = 1.1
+RANK_NEAR = 1.5
 RANK_BEFORE = 4.0
-"""Factor by which the rank must have fallen from the first representation."""
+BLOWN = 5.0
 DIVERGED = 1.5
-"""Final over first training loss at which training has diverged."""
 OSCILLATES = 0.5
-"""Mean step-to-step change over the range of the loss at which it oscillates."""
 FALLS = 0.7
-"""Last over first training loss at or under which it falls."""
+GENERALISES = 0.5
 STALLS = 0.98
-"""Best over first loss at or above which it has not moved."""
+LEAST_STEPS = 100
 
 THRESHOLDS: Mapping[str, float] = MappingProxyType(
     {name: value for name, value in globals().items() if name.isupper() and isinstance(value, (int, float))}
 )
+MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "LEAST_BLOCKS": "blocks between stem and head under which depth has no meaning",
+        "TOTAL_LOG10": "powers of ten by which the gradient may change over a body with skips (a healthy ResNet-50 on "
+        "4 examples: 2.4)",
+        "PLAIN_LOG10": "powers of ten by which it may change over a body without skips, where it goes on exponentially",
+        "GROWTH_LOG10": "powers of ten by which |h| may grow over a body without normalisation",
+        "CLIFF": "factor by which one block's multiplier may differ from the median of its like",
+        "BRANCH": "factor by which one branch may exceed the median of its like",
+        "LEAST_ALIKE": "blocks built alike from which one can stand out",
+        "LEAST_NORMED_RATIO": "|F|/|x| under which a branch with a norm is too small to dominate",
+        "LEAST_RATIO": "|F|/|x| under which a branch without a norm is too small to dominate",
+        "SPREAD": "factor between a layer's fan_in x variance and the median of the others', beyond which its gain is "
+        "another",
+        "SILENT": "fraction of exact zeros at which a layer is off",
+        "ALIVE": "fraction of exact zeros up to which the layer before it counts as alive",
+        "LOSS_OVER_CHANCE": "first loss over ln K (that of a uniform guess) at which the output is out of scale",
+        "INPUT_STD": "standard deviation of the input over which, or under 1 over which, a note speaks of its scale",
+        "RANK": "effective rank of the last representation at or under which it has collapsed",
+        "RANK_NEAR": "effective rank at or under which a note says that it is near collapse",
+        "RANK_BEFORE": "factor by which the rank must have fallen from the first representation",
+        "BLOWN": "highest loss over the first (or over chance) at which a training has blown up",
+        "DIVERGED": "final over first training loss at which a training has diverged",
+        "OSCILLATES": "mean change from record to record over the whole range of the loss, at which it oscillates",
+        "FALLS": "last over first training loss at or under which it has fallen",
+        "GENERALISES": "part of the fall of the training loss that the validation loss must show",
+        "STALLS": "last over first loss, or over chance, at or above which it has not moved",
+        "LEAST_STEPS": "steps of a training under which a loss is not called stalled",
+    }
+)
+"""Threshold -> what it bounds."""
+assert MEANINGS.keys() == THRESHOLDS.keys()

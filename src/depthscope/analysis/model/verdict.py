@@ -22,7 +22,20 @@ Verdict = Literal[
     "not depth",
     "cannot tell",
 ]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+VERDICTS: Mapping[Verdict, str] = MappingProxyType(
+    {
+        "healthy": "no fault of depth was found; the notes say what of loss, labels and learning rate was not checked",
+        "vanishing": "the gradient dies on its way from the output to the input: early layers learn little or nothing",
+        "exploding": "the gradient or the signal grows by powers of ten through the layers, or is no longer finite",
+        "branch-dominated": "one residual block outweighs or lacks its skip: what came before it hardly passes",
+        "unused layers": "layers that add or learn nothing: dead, frozen among trained ones, cut off, never called",
+        "rank collapse": "deep layers give nearly one direction for all examples, which cannot be told apart",
+        "not depth": "something else stands in the way, which the cause names: learning rate, labels, input, symmetry",
+        "cannot tell": "what was measured does not show it; the sentence says what was missing",
+    }
+)
+"""Every verdict with its meaning."""
+assert tuple(VERDICTS) == get_args(Verdict)
 
 CAUSES: Mapping[str, str] = MappingProxyType(
     {
@@ -41,16 +54,19 @@ CAUSES: Mapping[str, str] = MappingProxyType(
         "gradient cut": "a block runs under no_grad or is detached",
         "saturating activation": "an activation whose slope is small everywhere, or saturated",
         "non-finite values": "values that are not finite",
-        "learning rate": "the loss diverges or oscillates",
-        "no generalisation": "the training loss falls, the validation loss does not",
-        "stalled": "the loss does not move",
+        "learning rate": "the loss blows up, diverges or oscillates",
+        "no generalisation": "the training loss falls, the validation loss shows little of it",
+        "stalled": "the loss does not move, or stays at that of a uniform guess",
         "collapsed representation": "deep layers map all examples onto few directions",
         "zero classifier": "the last layer is 0, so that no gradient passes it",
+        "identical units": "the weights of whole layers are all equal, so that their units stay copies of one another",
+        "unregistered weights": "weights used in forward that are no parameters of the model",
+        "recurrence": "the body is recurrent: its depth is over time steps, which is not measured",
         "too few blocks": "under 3 blocks between stem and head were found",
         "no gradient": "no gradient was measured",
         "non-finite input": "the input holds values that are not finite",
         "one block": "one block changes the gradient unlike all others",
-        "not recognised": "no known cause",
+        "not recognised": "none of the known causes fits",
     }
 )
 """Every cause code with its meaning."""

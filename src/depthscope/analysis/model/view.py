@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,9 @@ Sign = tuple[tuple[str, str], ...]
 
 PASSING = ("dropout", "scale")
 """Kinds that change numbers alone, and that signs leave out."""
+
+MANY = 4
+"""Uses of one weight in one block from which it is taken for a step of a recurrence."""
 
 
 def sign(ops: tuple[Op, ...] | list[Op]) -> Sign:
@@ -89,6 +93,11 @@ class View:
         """Number of dimensions by parameter."""
         return {parameter.name: len(parameter.shape) for parameter in self.structure.parameters}
 
+    @cached_property
+    def size(self) -> dict[str, int]:
+        """Number of entries by parameter."""
+        return {parameter.name: math.prod(parameter.shape) for parameter in self.structure.parameters}
+
     def matrices(self, block: Block) -> list[str]:
         """The block's weights of two dimensions or more."""
         return [name for name in block.weights if self.ndim.get(name, 0) >= 2]
@@ -124,9 +133,20 @@ class View:
         """Normalisers in the body."""
         return frozenset(op.name for block in self.body for op in block.ops if op.kind == "norm")
 
+    @cached_property
+    def recurrent(self) -> frozenset[str]:
+        """Body blocks that hold a recurrence, or that use one weight matrix many times (a recurrence by hand)."""
+        return frozenset(block.name for block in self.body if is_recurrent(block))
+
     def block_of(self, addition: ResidualAddition) -> Block:
         """The block that an addition lies in."""
         return self.structure.blocks[addition.block]
+
+
+def is_recurrent(block: Block) -> bool:
+    """Whether a block holds a recurrence, or takes one weight in `MANY` operations or more."""
+    uses = Counter(name for op in block.ops if op.kind == "linear" for name in op.weights)
+    return any(op.kind == "recurrent" for op in block.ops) or max(uses.values(), default=0) >= MANY
 
 
 def common_module(ops: list[Op] | tuple[Op, ...]) -> str:

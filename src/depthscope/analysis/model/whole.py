@@ -84,25 +84,40 @@ def whole_body(view: View, theory: Expectation) -> Iterator[Fault]:
         verdict=verdict,
         cause=cause,
         sentence=words.whole(verdict, cause, activation, numbers, rate),
-        repair=words.repair(cause, activation=activation, sw2=_critical(activation)),
+        repair=_in_train_mode(view, cause) or words.repair(cause, activation=activation, sw2=_critical(activation)),
         numbers=numbers,
         thresholds=limits,
-        inferred=not explained,
+        inferred=not explained and cause != "not recognised",
     )
 
 
-def _loss_over_chance(view: View) -> float:
-    """How many times ln K the loss is, whatever factor it bears; nan where that is not known.
+def _in_train_mode(view: View, cause: str) -> str:
+    """A batch norm in eval mode before it was trained does nothing, and says nothing of training."""
+    ops = (op for block in view.body for op in block.ops if op.kind == "norm" and op.name == "batch")
+    stale = cause == "not recognised" and any(op.facts.get("training") == 0.0 for op in ops)
+    return "measure in train mode: model.train()" if stale else ""
 
-    Of c times the mean cross entropy of B examples, |dL/dlogits| sqrt(B) is c sqrt(1 - 1/K) where all classes are as
-    likely and at most c sqrt(2): it gives c to within a factor of 1.5, and without it no loss could be told from
-    a scaled one.
+
+def loss_factor(view: View) -> float:
+    """c, where the loss is c times a mean cross entropy, within a factor of 1.5 at the start; nan where not known.
+
+    Of c times the mean over B predictions (examples times positions), |dL/dlogits| sqrt(B) is c sqrt(1 - 1/K) where all
+    classes are as likely and at most c sqrt(2): without it no loss could be told from a scaled one.
     """
-    loss, classes = view.profile.value("loss", view.step), view.conditions.num_classes
-    end = view.grad_norms.get(view.structure.boundaries[-1].name, 0.0)
-    if not (classes and classes > 1 and end > 0 and math.isfinite(loss) and math.isfinite(end)):
+    classes, output = view.conditions.num_classes, view.structure.boundaries[-1]
+    end = view.grad_norms.get(output.name, 0.0)
+    if not (classes and classes > 1 and end > 0 and math.isfinite(end)):
         return math.nan
-    return loss / (end * math.sqrt(view.conditions.batch)) / math.log(classes)
+    positions = math.prod(output.shape[:-1]) if output.shape and output.shape[-1] == classes else 1
+    return end * math.sqrt(view.conditions.batch * positions)
+
+
+def _loss_over_chance(view: View) -> float:
+    """How many times ln K the loss is, whatever factor it bears; nan where that is not known."""
+    loss, factor = view.profile.value("loss", view.step), loss_factor(view)
+    if not (math.isfinite(loss) and math.isfinite(factor)):
+        return math.nan
+    return loss / factor / math.log(view.conditions.num_classes or 1)
 
 
 def _growth(view: View) -> float:
