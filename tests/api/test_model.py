@@ -148,3 +148,65 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="language"):
         checkup.page(tmp_path / "other.html", lang="fr")
     assert not (tmp_path / "other.html").exists()
+
+
+@pytest.mark.parametrize("form", ["tensors", "arrays", "dataset", "loader", "batches"])
+def test_every_form_of_data_is_the_same_batch(form: str) -> None:
+    """The first batch, with the generators left alone."""
+    inputs, targets = torch.randn(64, 8, generator=torch.Generator().manual_seed(1)), torch.arange(64) % 8
+    dataset = torch.utils.data.TensorDataset(inputs, targets)
+    data: Any = {
+        "tensors": (inputs, targets),
+        "arrays": (inputs.double().numpy(), targets.numpy()),
+        "dataset": dataset,
+        "loader": torch.utils.data.DataLoader(dataset, batch_size=64, shuffle=True),
+        "batches": iter([(inputs, targets)]),
+    }[form]
+    net = scaled(0.5, 2.0, 1.5)
+    before = torch.get_rng_state()
+    found = depthscope.probe(net, data, torch.nn.functional.cross_entropy)
+    assert torch.equal(torch.get_rng_state(), before)
+    expected = torch.nn.functional.cross_entropy(1.5 * inputs, targets).item()
+    assert found.profile.value("loss") == pytest.approx(expected, rel=1e-6)
+    assert found.profile.conditions[0].batch == 64
+    assert f"a uniform guess of 8 classes has {math.log(8):.3g}" in str(found)
+
+
+def test_an_input_without_a_batch_is_told() -> None:
+    assert "the input has one dimension, taken for 8 examples" in str(depthscope.probe(scaled(1.0, 1.0, 1.0), BATCH[0]))
+    assert "one dimension" not in str(depthscope.probe(scaled(1.0, 1.0, 1.0), BATCH))
+
+
+@pytest.mark.parametrize(
+    ("targets", "wrap", "says"),
+    [
+        (torch.arange(24) % 9, False, "the output float32 [24, 8] and the targets int64 [24] of 0 to 8"),
+        (torch.arange(24) % 8, True, "lambda output, targets: loss(output['scores'], targets)"),
+    ],
+)
+def test_a_loss_that_raises_is_told_with_what_it_was_given(targets: Any, wrap: bool, says: str) -> None:
+    class Wrapped(torch.nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = scaled(1.0, 1.0, 1.0)
+
+        def forward(self, x: Any) -> Any:
+            return {"scores": self.net(x)} if wrap else self.net(x)
+
+    with pytest.raises(UserError) as told:
+        depthscope.probe(Wrapped(), (BATCH, targets), torch.nn.functional.cross_entropy)
+    assert says in str(told.value)
+
+
+def test_a_model_that_raises_is_told_with_its_own_line() -> None:
+    class Wrong(torch.nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x)
+
+    line = Wrong.forward.__code__.co_firstlineno + 1
+    with pytest.raises(UserError, match=rf"\(test_model\.py, line {line}\)"):
+        depthscope.probe(Wrong(), BATCH)

@@ -51,6 +51,14 @@ def breaks():
     raise RuntimeError("not today")
 
 
+def wants(width):
+    return nn.Linear(width, width)
+
+
+def seeded(seed):
+    return torch.utils.data.TensorDataset(*data())
+
+
 def number():
     return 3
 
@@ -155,6 +163,7 @@ def test_json_and_page_of_a_model_with_its_own_data_and_loss(call: Call, mine: P
         ("their_models:tokens", "--tokens", "2x5", "--vocab", "50", "--loss", "cross_entropy"),
         ("their_models:with_batch", "--loss", "their_models:loss"),
         ("their_models:Skipping", "--input", "4x16", "--loss", "mse"),
+        ("their_models:Skipping", "--data", "their_models:seeded", "--loss", "cross_entropy"),
         ("their_models:Skipping", "--input", "4x16", "--loss", "cross_entropy", "--classes", "3", "--device", "cpu"),
     ],
 )
@@ -172,6 +181,7 @@ def test_every_way_to_a_batch_and_a_loss(call: Call, mine: Path, arguments: tupl
         (("their_models", "--input", "2x16"), "wanted package.module:function"),
         (("their_models:number", "--input", "2x16"), "gives 3; wanted a torch.nn.Module"),
         (("their_models:breaks", "--input", "2x16"), "raised RuntimeError: not today"),
+        (("their_models:wants", "--input", "2x16"), "wanted a function without arguments, got wants(width)"),
         (("their_models:plain",), "gives no batch: give --input"),
         (("their_models:Leaving", "--input", "2x16"), "raised SystemExit"),
         (("their_models:Leaving", "--input", "2x16", "--loss", "mse"), "SystemExit: 0"),

@@ -63,7 +63,7 @@ def probe_named(
         shape: of noise input, such as `8x3x32x32`.
         tokens: shape of made-up tokens, such as `8x128`.
         vocab: of these: how many there are.
-        data: `package.module:function`, which gives a batch or batches.
+        data: `package.module:function`, of a seed or of nothing, which gives any of the forms of `probe`'s batch.
         loss: `cross_entropy`, `mse` or `package.module:function`.
         classes: of made-up targets; by default read off the output.
         measure: see `probe`.
@@ -99,7 +99,7 @@ def probe_named(
         targets = named.made_up_targets(model, inputs, loss, classes) if loss is not None else None
         batch = inputs if targets is None else (inputs, targets)
     elif data is not None:
-        batch = named.moved(named.first_batch(data), model)
+        batch = named.moved(named.measured_data(data), model)
     elif batch is not None:
         batch = named.moved(batch, model)
     else:

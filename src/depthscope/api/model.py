@@ -215,7 +215,9 @@ def _one_dimension(profile: ModelProfile) -> str:
     if not structure.blocks or structure.boundaries[0].shape or first == "embedding":
         return ""
     num = profile.conditions[profile.steps()[-1]].batch
-    return f"the input has one dimension, taken for {num} examples: a batch of one example of {num} numbers is [1, {num}]"
+    return (
+        f"the input has one dimension, taken for {num} examples: a batch of one example of {num} numbers is [1, {num}]"
+    )
 
 
 def strict(value: Any) -> Any:

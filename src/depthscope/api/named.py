@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import Dataset
 
+from depthscope.api.batches import first_batch
 from depthscope.core.errors import UserError, shown, unknown_name
 from depthscope.core.streams import stream
 from depthscope.probes.guard import as_found
@@ -22,7 +25,7 @@ LOSSES = ("cross_entropy", "mse")
 Loss = Callable[[Any, Any], Tensor]
 
 
-def called(target: str, option: str, *arguments: Any) -> Any:
+def called(target: str, option: str, **arguments: Any) -> Any:
     """What a function of the user's gives; an object that is no function, as it is.
 
     Raises:
@@ -34,12 +37,31 @@ def called(target: str, option: str, *arguments: Any) -> Any:
         found = resolve(target)
         if isinstance(found, nn.Module):
             return found
+        _check_arguments(target, found, arguments)
         try:
-            return found(*arguments)
+            return found(**arguments)
         except BaseException as error:
             if asked_to_end(error):
                 raise
             raise UserError(f"{target}: raised {told(error)}") from error
+
+
+def _check_arguments(target: str, function: Any, arguments: Mapping[str, Any]) -> None:
+    """Refuse a function that wants more than it is given.
+
+    Raises:
+        UserError: it does.
+    """
+    try:
+        signature = inspect.signature(function)
+        signature.bind(**arguments)
+    except ValueError:  # none to be read
+        return
+    except TypeError as error:
+        raise UserError(
+            f"{target}: wanted a function without arguments, got {target.partition(':')[2]}{signature}. Give its "
+            "arguments defaults, or wrap it in a def."
+        ) from error
 
 
 def built(target: str, device: str | None = None) -> tuple[nn.Module, Any]:
@@ -83,25 +105,17 @@ def moved(value: Any, model: nn.Module) -> Any:
     return value
 
 
-def first_batch(target: str) -> Any:
-    """A batch from a function of the user's: what it gives, or the first of what it gives one by one.
+def measured_data(target: str) -> Any:
+    """Data of the user's for a probe, in any of its forms; a function of the seed gets 0.
 
     Raises:
-        UserError: no such name, the function raised, or there is no batch.
+        UserError: no such name, the function raised, or gives none of these.
     """
-    found = called(target, "--data")
-    if isinstance(found, Tensor | tuple | Mapping):
-        return found
-    if not isinstance(found, Iterable):
-        raise UserError(f"{target}: gives {shown(found)}; wanted a batch, or an iterable of batches.")
-    try:
-        for batch in found:
-            return batch
-    except BaseException as error:
-        if asked_to_end(error):
-            raise
-        raise UserError(f"{target}: raised {told(error)}") from error
-    raise UserError(f"{target}: gives no batch.")
+    seeded = is_user_code(target) and takes(target, "seed")
+    found = called(target, "--data", **({"seed": 0} if seeded else {}))
+    if not isinstance(found, Dataset | Iterable):
+        raise UserError(f"{target}: gives {shown(found)}; wanted a batch, a Dataset, a DataLoader or batches.")
+    return first_batch(found)
 
 
 def training_data(target: str, option: str = "--data") -> Any:

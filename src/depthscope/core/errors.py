@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sysconfig
+import traceback
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 
 class UserError(ValueError):
@@ -81,6 +84,22 @@ def words_of(error: BaseException) -> str:
         return f"its text cannot be made, since that raises {type(fault).__name__}"
     text = " ".join(text.encode("utf-8", "backslashreplace").decode("utf-8").split())
     return text if len(text) <= LONG_WORDS else text[: LONG_WORDS - 3] + "..."
+
+
+def place_of(error: BaseException) -> str:
+    """`file.py, line 3`: the innermost line of code that is neither a library's nor ours, else the innermost of all.
+
+    Empty where no line is known.
+    """
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<")]
+    own = [each for each in frames if not any(Path(each.filename).is_relative_to(folder) for folder in _LIBRARIES)]
+    innermost = (own or frames)[-1:]
+    return "".join(f"{Path(each.filename).name}, line {each.lineno}" for each in innermost)
+
+
+_LIBRARIES = tuple(
+    {Path(__file__).parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))}
+)
 
 
 def shown(value: object, length: int = 60) -> str:

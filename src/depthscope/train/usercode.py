@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from depthscope.core.errors import MissingDependencyError, UserError, nearest, words_of
+from depthscope.core.errors import MissingDependencyError, UserError, nearest, place_of, words_of
 from depthscope.core.hashing import combined_digest
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
@@ -67,12 +67,11 @@ def _module(target: str, name: str) -> ModuleType:
 
 
 def told(error: BaseException) -> str:
-    """An exception in a line: its type, its words, and the file and line that raised it."""
+    """An exception in a line: its type, its words, and file and line: the innermost of the user's, if any."""
     if isinstance(error, SyntaxError):
         where = f"{Path(error.filename).name if error.filename else '?'}, line {error.lineno}"
         return f"{type(error).__name__}: {error.msg} ({where})"
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<")]
-    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "no line known"
+    where = place_of(error) or "no line known"
     return ": ".join(filter(None, (type(error).__name__, words_of(error)))) + f" ({where})"
 
 

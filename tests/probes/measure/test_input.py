@@ -89,7 +89,7 @@ def one(output: Tensor, _targets: Any) -> Any:
             None,
             r"model \(Sequential\) raised RuntimeError on this batch \(float32 \[4, 5\]\): mat1",
         ),
-        (X, F.cross_entropy, r"loss_fn raised \w+: .* targets of type NoneType\. The batch holds no targets: give"),
+        (X, F.cross_entropy, r"loss_fn raised \w+: .* targets NoneType\. The batch holds no targets: give"),
         ((X, Y), lambda out, y: F.cross_entropy(out, y % 3, reduction="none"), r"one number, got shape \(4,\).*mean"),
         ((X, Y), lambda out, y: 3.0, "wanted a tensor of one number, got float"),
         ((X, Y), lambda out, y: out.detach().sum(), "loss_fn: it does not depend on"),

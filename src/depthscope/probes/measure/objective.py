@@ -56,10 +56,9 @@ def start_of(output: Any, targets: Any, loss_fn: LossFn | None, *, seed: int) ->
         except UserError:
             raise
         except (Exception, SystemExit) as error:  # that one would end the program as if all had gone well
-            lacking = " The batch holds no targets: give (inputs, targets)." if targets is None else ""
             raise UserError(
-                f"probe: loss_fn raised {type(error).__name__}: {words_of(error)}; it was given an output of type "
-                f"{type(output).__name__} and targets of type {type(targets).__name__}.{lacking}"
+                f"probe: loss_fn raised {type(error).__name__}: {words_of(error)}; it was given the output "
+                f"{described(output)} and the targets {described(targets)}.{_mend(output, targets)}"
             ) from error
         scores = output if isinstance(output, Tensor) else _entry(output, "logits")
         return Start(objective="loss", tensors=(_checked(loss, "loss_fn"),), num_classes=_classes(scores, targets))
@@ -96,6 +95,28 @@ def results(output: Any) -> Iterator[Tensor]:
             yield from results(item)
     elif dataclasses.is_dataclass(output) and not isinstance(output, type):
         yield from results({field.name: getattr(output, field.name) for field in dataclasses.fields(output)})
+
+
+def described(value: object) -> str:
+    """A tensor by dtype and shape, of integers with its range; another thing by its type."""
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    text = f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    whole = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
+    return f"{text} of {int(value.min())} to {int(value.max())}" if whole and value.numel() else text
+
+
+def _mend(output: Any, targets: Any) -> str:
+    """What a loss that raised may have wanted."""
+    if targets is None:
+        return " The batch holds no targets: give (inputs, targets)."
+    if isinstance(output, Tensor):
+        return ""
+    tensors = [name for name, item in output.items() if isinstance(item, Tensor)] if isinstance(output, Mapping) else []
+    pick = (
+        f"output[{tensors[-1]!r}]" if tensors else "output[0]" if isinstance(output, tuple | list) else "output.logits"
+    )
+    return f" Select the tensor in loss_fn: lambda output, targets: loss({pick}, targets)."
 
 
 def _entry(output: Any, name: str) -> Any:

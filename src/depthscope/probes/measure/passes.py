@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import checkpoint
 
-from depthscope.core.errors import UserError, words_of
+from depthscope.core.errors import UserError, place_of, words_of
 from depthscope.core.structure import Structure
 from depthscope.probes.measure.batch import Batch
 from depthscope.probes.measure.objective import Start
@@ -49,7 +49,7 @@ def told(model: nn.Module, batch: Batch) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # that one would end the program as if all had gone well
         raise UserError(
             f"probe: the model ({type(model).__name__}) raised {type(error).__name__} on this batch "
-            f"({batch.described()}): {words_of(error)}"
+            f"({batch.described()}): {words_of(error)}{f' ({place})' if (place := place_of(error)) else ''}"
         ) from error
 
 

@@ -42,6 +42,8 @@ def build(name: str, factory: Factory, seed: int) -> nn.Module:
     except BaseException as error:
         if asked_to_end(error):
             raise
+        if isinstance(error, UserError):  # says all itself
+            raise
         raise UserError(f"compare: {name}: the factory raised {told(error)}") from error
     if isinstance(model, tuple) and model and isinstance(model[0], nn.Module):
         model = model[0]  # (model, batch), as `depthscope probe` takes it

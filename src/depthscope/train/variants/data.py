@@ -17,8 +17,8 @@ from depthscope.train.variants.generators import Side
 CLEAN = 2_048
 """Examples at most behind a clean figure."""
 WANTED = (
-    "(inputs, targets) tensors, a mapping of tensors, a Dataset, a DataLoader or another iterable of batches, or a "
-    "function seed -> iterable of batches"
+    "(inputs, targets) tensors or NumPy arrays, a mapping of them, a Dataset, a DataLoader or another iterable of "
+    "batches, or a function seed -> iterable of batches"
 )
 
 
@@ -35,6 +35,7 @@ class Source:
     """
 
     def __init__(self, data: Any, *, batch_size: int, what: str = "data") -> None:
+        data = as_tensors(data)
         self._data, self._size, self._what = data, batch_size, what
         self._items = _items(data, what)
         if self._items is None and not callable(data) and not isinstance(data, Iterable):
@@ -93,6 +94,22 @@ class Source:
             if total >= CLEAN or (finite and len(found) >= len(self._data)):
                 return found
         return found
+
+
+def as_tensors(data: Any) -> Any:
+    """NumPy arrays as tensors, those of floating point in torch's default dtype; all else as it is.
+
+    >>> as_tensors((np.ones(2), [1])), as_tensors({"x": np.arange(2)})
+    ((tensor([1., 1.]), [1]), {'x': tensor([0, 1])})
+    """
+    if isinstance(data, np.ndarray) and data.dtype.kind in "fiub":
+        found = torch.as_tensor(data)
+        return found.to(torch.get_default_dtype()) if data.dtype.kind == "f" else found
+    if isinstance(data, Mapping) and any(isinstance(each, np.ndarray) for each in data.values()):
+        return {name: as_tensors(each) for name, each in data.items()}
+    if type(data) in (tuple, list) and any(isinstance(each, np.ndarray | tuple | list | Mapping) for each in data):
+        return type(data)(as_tensors(each) for each in data)
+    return data
 
 
 _END = object()
