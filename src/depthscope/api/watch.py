@@ -42,7 +42,13 @@ def watch(
       device. Those of scheduled steps, of skipped ones and of the last are kept; all with `every_step`.
     - **On scheduled steps** (0, 1, 2, 4, 8, ..., then each multiple of `every`): of the loop's own forward pass the
       boundary tensors, their gradients, the blocks' multipliers and the residual additions. The first training pass is
-      preceded by one more forward pass, which finds the model's structure and leaves everything as found.
+      preceded by one more forward pass, which finds the model's structure, on copies of its arguments, and leaves
+      everything as found. A model that runs other operations from pass to pass has one before each scheduled pass.
+
+    What one more forward pass changes where neither torch nor the modules' attributes show it, nobody puts back: a
+    global variable, a file, the attributes of an object that the model holds. Where the model holds an iterator or
+    an optimiser, or is given an iterator or what cannot be copied, there is no such pass: the boundaries are missing,
+    and the record's `conditions.silent` says why.
 
     One step is one `optimizer.step()`, however many backward passes went before it: of several micro-batches norms are
     summed by their squares. Several optimisers that step after one backward pass make one step. Without an optimiser, a

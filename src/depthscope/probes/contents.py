@@ -21,7 +21,7 @@ class Contents:
     """All that a module and its submodules hold, as it was when this was made.
 
     Attributes of each submodule (its flags, hooks, buffers and parameters are attributes too) by identity,
-    the contents of lists, dicts, sets and deques among them one level deep, the states of generators among
+    the contents of lists, dicts, sets and deques among them and inside one another, the states of generators among
     them; the values of every tensor; of each parameter its `requires_grad`, `.grad` and hooks.
 
     Parameters are copied only when something is about to write them (`CopyOnWrite`), all other tensors,
@@ -45,9 +45,10 @@ class Contents:
         self._training = {name: module.training for name, module in self._modules.items()}
         self._attributes = {name: dict(vars(module)) for name, module in self._modules.items()}
         held = [value for attributes in self._attributes.values() for value in attributes.values()]
-        self._containers = [_remembered_container(value) for value in held if type(value) in _CONTAINERS]
-        inside = [item for value in held if type(value) in _CONTAINERS for item in _items(value)]
-        self._generators = [_remembered_generator(value) for value in held + inside if isinstance(value, GENERATORS)]
+        containers = _nested(held)
+        self._containers = [_remembered_container(each) for each in containers if type(each) in _CONTAINERS]
+        inside = [item for each in containers for item in _items(each)]
+        self._generators = [remembered_generator(value) for value in held + inside if isinstance(value, GENERATORS)]
         parameters = {_key(parameter) for parameter in self._parameters}
         tensors = {id(each): each for each in (*held, *inside, *model.buffers()) if isinstance(each, Tensor)}
         self._tensors = [_Remembered(each) for each in tensors.values() if not isinstance(each, nn.Parameter)]
@@ -210,6 +211,18 @@ def _entries(table: Mapping[int, object] | None) -> dict[int, object]:
     return dict(table) if table else {}
 
 
+def _nested(values: Iterable[object]) -> list[Any]:
+    """The containers among values and inside one another, tuples too, each once."""
+    found: dict[int, Any] = {}
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if (type(value) in _CONTAINERS or isinstance(value, tuple)) and id(value) not in found:
+            found[id(value)] = value
+            waiting.extend(_items(value))
+    return list(found.values())
+
+
 def _items(container: Any) -> Iterator[object]:
     return iter(list(container.values()) if isinstance(container, dict) else list(container))
 
@@ -224,7 +237,8 @@ def _remembered_container(container: Any) -> Callable[[], object]:
     return restore
 
 
-def _remembered_generator(generator: Any) -> Callable[[], object]:
+def remembered_generator(generator: Any) -> Callable[[], object]:
+    """What puts a generator, one of `GENERATORS`, back into the state that it is in now."""
     if isinstance(generator, torch.Generator):
         return partial(generator.set_state, generator.get_state())
     if isinstance(generator, np.random.Generator):

@@ -62,13 +62,16 @@ def as_found(model: nn.Module) -> Iterator[None]:
 
     - of the model: the values of every parameter, buffer and plain tensor attribute, `requires_grad`, `.grad` (the
       same tensor with the same values, or None), hooks of modules and of parameters, train/eval flags, attributes of
-      each submodule (the contents of lists, dicts and sets one level deep), generators among them;
+      each submodule (the contents of lists, dicts and sets, nested ones too), generators among them;
     - of the program: the global generators of torch (the CPU's and those of the devices that hold the model), NumPy
       and Python, grad mode, autocast, anomaly detection, the default dtype, the choice of deterministic algorithms,
       global module hooks and the cache of parametrisations.
 
-    Nothing is deep-copied. Buffers are copied; a parameter only before an operation writes it. What no operation of
-    torch shows is not seen: a write through NumPy's view of a parameter, an attribute of an attribute.
+    Nothing is deep-copied. Buffers are copied; a parameter only before an operation writes it.
+
+    Not put back is what neither an operation of torch nor a module's attributes show: a write through NumPy's view of a
+    parameter, the attributes of an object that a module holds (an optimiser stepped in the forward pass among them),
+    how far an iterator has come, a global variable, a file.
 
     Inside, parameters have no `.grad` (a backward pass in a forward adds to none of the caller's), casts under
     autocast are not cached, nothing runs compiled, and a submodule that is wrapped by `torch.compile`, DataParallel
@@ -84,6 +87,8 @@ def as_found(model: nn.Module) -> Iterator[None]:
     contents = Contents(model)
     shared = [*_generators(_devices(model)), *_modes(_devices(model)), *_tables()]
     lost: tuple[str, ...] = ()
+    modules = frozenset(id(each) for each in model.modules())
+    _under_way.append(modules)
     try:
         contents.set_aside_gradients()
         # What the caller's pass has cached belongs to its graph, which a backward pass here would use up.
@@ -96,12 +101,22 @@ def as_found(model: nn.Module) -> Iterator[None]:
         lost = contents.put_back()
         for restore in shared:
             restore()
+        _under_way.remove(modules)
     if lost:
         raise UserError(
             f"probe: the model's own forward or backward pass wrote {lost[0]}"
             f"{f' and {len(lost) - 1} more' if len(lost) > 1 else ''} where torch does not show it (compiled code), so "
             "that the old values are gone. Load the weights again, and probe the model uncompiled."
         )
+
+
+def is_under_way(model: nn.Module) -> bool:
+    """Whether a model runs for a measurement just now, within `as_found`, and not for the program."""
+    return any(id(model) in modules for modules in _under_way)
+
+
+_under_way: list[frozenset[int]] = []
+"""Of each measurement that runs, the identities of its modules."""
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

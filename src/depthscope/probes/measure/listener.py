@@ -36,6 +36,7 @@ class Recorder:
         self._reducers = tuple(reducers)
         self._values: dict[int, list[Tensor]] = defaultdict(list)
         self._gradients: dict[int, list[Tensor]] = defaultdict(list)
+        self._settled: dict[int, int] = {}
         self._additions: dict[int, list[Tensor]] = defaultdict(list)
         self._further: dict[tuple[int, str], list[float | Tensor]] = defaultdict(list)
 
@@ -64,6 +65,17 @@ class Recorder:
         """Read both operands of a residual addition."""
         with torch.no_grad():
             self._additions[index] += reduce.comparisons(branch.detach(), skip.detach(), self.num_examples)
+
+    def backward_over(self, *, counts: bool) -> None:
+        """Keep the gradients that came since the last call; where they do not count, forget them.
+
+        Those of `torch.autograd.grad` on the way to the loss, as a gradient penalty takes them, do not.
+        """
+        for index, rows in self._gradients.items():
+            if counts:
+                self._settled[index] = len(rows)
+            else:
+                del rows[self._settled.get(index, 0) :]
 
     def absorb(self, other: Recorder) -> None:
         """Take in what another one read, as if its passes had been this one's."""

@@ -26,6 +26,8 @@ class Attempt:
         clipped_scale: what those are still multiplied by, [1]: a fused optimiser divides in its own kernel.
         found_inf: [1], what a scaler told a fused optimiser: above 0, it does not step.
         backward: a backward pass is under way.
+        marks: of the gradients when it began.
+        reaching: the passes whose outputs it was the first to reach.
         num_backwards: those that are over.
         sealed: the passes that count are over: what a closure runs after its first pass is a search along a line.
         searched: there was such a search, so that the gradients left at the end belong to another point.
@@ -46,6 +48,8 @@ class Attempt:
     clipped_scale: Tensor | None = None
     found_inf: Tensor | None = None
     backward: bool = False
+    marks: tuple[object, ...] = ()
+    reaching: list[Pass] = field(default_factory=list)
     num_backwards: int = 0
     sealed: bool = False
     searched: bool = False

@@ -87,6 +87,10 @@ class Parameters:
             marks=tuple((id(grad), grad._version) for _, grad in held),
         )
 
+    def marks(self) -> tuple[object, ...]:
+        """Of all gradients, see `Gradients`; None where there is none."""
+        return tuple(self._mark(index) for index in range(len(self._tensors)))
+
     def changed(self, since: Gradients, among: Collection[int]) -> bool:
         """Whether a gradient bears another mark than it did."""
         return any(

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from depthscope.core.structure import Structure
 from depthscope.probes.measure.listener import Recorder
 from depthscope.probes.trace import Follow
 from depthscope.probes.trace.outputs import tensors_of
@@ -21,7 +22,8 @@ class Pass:
         recorder: of its boundaries; None where they are not measured.
         loss: of the model itself, where its output holds one; on its device.
         mode: that follows it while it runs.
-        departed: where its operations were not those of the structure, a sentence that says so.
+        structure: that its boundaries are of.
+        silent: why it has no readings of boundaries, or not all; empty where it has, or has not begun.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -30,7 +32,8 @@ class Pass:
         self.recorder: Recorder | None = None
         self.loss: Tensor | None = None
         self.mode: Follow | None = None
-        self.departed = ""
+        self.structure: Structure | None = None
+        self.silent = ""
 
     def ends(self, output: Any) -> None:
         """Keep the model's own loss."""

@@ -12,8 +12,11 @@ from depthscope.probes.measure.listener import Recorder
 from depthscope.probes.norms import to_host, total
 from depthscope.probes.watching.attempt import Attempt
 from depthscope.probes.watching.parameters import Parameters
+from depthscope.probes.watching.passes import Pass
 from depthscope.probes.watching.scaling import Unscaled, unscaled
 from depthscope.probes.watching.skipped import why_skipped
+
+DIFFER = "the micro-batches of this step did not run the same blocks, so that they cannot be put together"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,7 @@ class _Numbers:
 
 
 def make_record(
-    attempt: Attempt, parameters: Parameters, structure: Structure, *, silent: str, training: bool
+    attempt: Attempt, parameters: Parameters, structure: Structure, *, silent: str, changes: bool, training: bool
 ) -> Record:
     """Bring an attempt to the host.
 
@@ -56,10 +59,17 @@ def make_record(
         parameters: of the model.
         structure: what was recognised in it.
         silent: why places give no readings.
+        changes: the model runs other operations from pass to pass.
         training: whether the model is in train mode.
     """
     numbers = _on_host(attempt)
-    unused = {each.name for each in structure.parameters if not each.used}
+    passes = [each for each in attempt.passes if each.reached]
+    together = _together(passes)
+    if changes and together is None:  # which blocks ran is not known
+        unused = set(parameters.names) - set(numbers.gradients)
+    else:
+        of = structure if together is None else together[1]
+        unused = {each.name for each in of.parameters if not each.used}
     statuses = parameters.statuses(numbers.gradients, unused)
     seen = unscaled(
         # An unused or frozen parameter may still hold an old gradient, or one of zeros: that is no number of this step.
@@ -69,10 +79,9 @@ def make_record(
         after_scale=numbers.clipped_scale,
         dtype=parameters.dtype,
     )
-    passes = [each for each in attempt.passes if each.reached]
-    recorder = _together([each.recorder for each in passes])
-    readings = [] if recorder is None else [*recorder.readings(structure, step=attempt.step, scale=seen.scale)]
-    silences = (silent, _without_gradient(readings, structure), attempt.note)
+    readings = [] if together is None else [*together[0].readings(together[1], step=attempt.step, scale=seen.scale)]
+    differ = DIFFER if together is None and passes and not silent else ""
+    silences = (silent, differ, _without_gradient(readings, structure), attempt.note)
     readings += _of_parameters(attempt.step, seen, numbers.weights)
     objective: Objective = "loss"
     if passes and len(numbers.losses) == len(passes):
@@ -120,14 +129,21 @@ def _on_host(attempt: Attempt) -> _Numbers:
     )
 
 
-def _together(recorders: Sequence[Recorder | None]) -> Recorder | None:
-    """The micro-batches of a step as one; None where one of them was not measured."""
-    together = Recorder(0)  # a new one: a record may be made of the same attempt again
-    for each in recorders:
-        if each is None:
+def _together(passes: Sequence[Pass]) -> tuple[Recorder, Structure] | None:
+    """The micro-batches of a step as one; None where one of them was not measured, or ran other blocks."""
+    together, structure = Recorder(0), None  # a new one: a record may be made of the same attempt again
+    for each in passes:
+        if each.recorder is None or each.structure is None:
             return None
-        together.absorb(each)
-    return together if recorders else None
+        if structure is not None and _places(each.structure) != _places(structure):
+            return None
+        structure = each.structure
+        together.absorb(each.recorder)
+    return None if structure is None else (together, structure)
+
+
+def _places(structure: Structure) -> list[str]:
+    return [*(each.name for each in structure.boundaries), *(each.name for each in structure.additions)]
 
 
 def _without_gradient(readings: Sequence[Reading], structure: Structure) -> str:

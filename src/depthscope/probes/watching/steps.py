@@ -91,7 +91,7 @@ class Steps:
         if attempt is None or attempt.sealed or a_pass not in attempt.passes:
             return False
         if attempt.backward:
-            a_pass.reached = True
+            _reaches(attempt, a_pass)
             return False
         if attempt.num_backwards and self._is_over(attempt):
             # That was not to be seen before: the loop clears the gradients between its forward and backward pass.
@@ -100,16 +100,27 @@ class Steps:
             self._close(attempt)
             attempt = self._open()
             attempt.passes = waiting
-        a_pass.reached = True
-        attempt.backward = True
+        attempt.backward, attempt.marks, attempt.reaching = True, self._parameters.marks(), []
+        _reaches(attempt, a_pass)
         return True
 
     def backward_over(self) -> None:
-        """All gradients of a backward pass have arrived: take their norms, before anything clips them."""
+        """All gradients of a backward pass have arrived: take their norms, before anything clips them.
+
+        One that left every `.grad` as it was is `torch.autograd.grad` on the way to the loss (a gradient penalty).
+        """
         attempt = self._attempt
         if attempt is None or not attempt.backward:
             return
         attempt.backward = False
+        counts = self._parameters.marks() != attempt.marks
+        for each in attempt.passes:
+            if each.recorder is not None:
+                each.recorder.backward_over(counts=counts)
+        if not counts:
+            for each in attempt.reaching:
+                each.reached = False
+            return
         attempt.num_backwards += 1
         attempt.gradients = self._parameters.gradients()
         attempt.scale = self._scale()
@@ -209,6 +220,12 @@ class Steps:
         # `get_scale` would wait for the device.
         scale = getattr(self._scaler, "_scale", None)
         return _kept(scale) if isinstance(scale, Tensor) else None
+
+
+def _reaches(attempt: Attempt, a_pass: Pass) -> None:
+    if not a_pass.reached:
+        a_pass.reached = True
+        attempt.reaching.append(a_pass)
 
 
 def _kept(number: Tensor | float) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from depthscope.probes.guard import is_under_way
 from depthscope.probes.trace.outputs import tensors_of
 
 
@@ -68,11 +69,11 @@ class Tap:
         self._inner_depth = 0
         self._pass: Any = None
         self._mode: AbstractContextManager[Any] | None = None
-        self._paused = False
+        self._closed = True
 
     def open(self) -> None:
         """Set the hooks: before all others on the way in, after all others on the way out."""
-        self._paused = False
+        self._closed = False
         self._outer_depth = self._inner_depth = 0
         pre: dict[str, Any] = {"with_kwargs": True, "prepend": True}
         post: dict[str, Any] = {"with_kwargs": True, "always_call": True}
@@ -92,14 +93,15 @@ class Tap:
             handle.remove()
         self._handles.clear()
         self._pass = None
-        self._paused = True
+        self._closed = True
 
-    def pause(self, paused: bool) -> None:
-        """Be deaf while the model is run for a reason of our own."""
-        self._paused = paused
+    @property
+    def _deaf(self) -> bool:
+        """Whether what is heard is none of the training: after `close`, and while a measurement runs the model."""
+        return self._closed or is_under_way(self._inner)
 
     def _outer_begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._paused or module is not self._outer:  # a replica of DataParallel carries our hooks too
+        if self._deaf or module is not self._outer:  # a replica of DataParallel carries our hooks too
             return
         self._outer_depth += 1
         if self._outer_depth == 1:
@@ -107,7 +109,7 @@ class Tap:
             self._pass = self._listener.pass_begins(args, kwargs) if training else None
 
     def _outer_ends(self, module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
-        if self._paused or module is not self._outer or self._outer_depth == 0:
+        if self._deaf or module is not self._outer or self._outer_depth == 0:
             return
         self._outer_depth -= 1
         if self._outer_depth or self._pass is None:
@@ -120,7 +122,7 @@ class Tap:
             register(Hook(lambda _grad, ahead=ahead: self._gradient_begins(ahead)))
 
     def _inner_begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._paused or module is not self._inner:
+        if self._deaf or module is not self._inner:
             return
         self._inner_depth += 1
         if self._inner_depth == 1 and self._pass is not None:
@@ -129,7 +131,7 @@ class Tap:
                 self._mode.__enter__()
 
     def _inner_ends(self, module: nn.Module, _args: object, _kwargs: object, _output: object) -> None:
-        if self._paused or module is not self._inner or self._inner_depth == 0:
+        if self._deaf or module is not self._inner or self._inner_depth == 0:
             return
         self._inner_depth -= 1
         if self._inner_depth == 0:
@@ -141,21 +143,21 @@ class Tap:
             mode.__exit__(None, None, None)
 
     def _gradient_begins(self, ahead: Any) -> None:
-        if not self._paused and self._listener.gradient_begins(ahead):
+        if not self._deaf and self._listener.gradient_begins(ahead):
             # Twice: DistributedDataParallel queues the end of its reduction after us, in this same backward pass.
             _at_end_of_backward(lambda: _at_end_of_backward(self._backward_over))
 
     def _backward_over(self) -> None:
-        if not self._paused:
+        if not self._deaf:
             self._listener.backward_over()
 
     def _step_begins(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        if not self._paused:
+        if not self._deaf:
             closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimiser
             self._listener.step_begins(optimizer, callable(closure))
 
     def _step_ends(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if not self._paused:
+        if not self._deaf:
             self._listener.step_ends(optimizer)
 
 

@@ -183,9 +183,10 @@ class Watching:
     def pass_begins(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Pass | None:
         """See `Listener`."""
         this = Pass(args, kwargs)
+        attempt = self._steps.pass_begins(this)
         if not self._boundaries.possible:
             self._recognise(args, kwargs)
-        return None if self._steps.pass_begins(this) is None else this
+        return None if attempt is None else this
 
     def follow(self, ahead: Pass, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """See `Listener`."""
@@ -216,12 +217,8 @@ class Watching:
     # -- steps into records
 
     def _recognise(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self._tap.pause(True)
-        try:
-            self._boundaries.recognise(args, kwargs)
-        finally:
-            self._tap.pause(False)
-        if self._chosen is None:
+        self._boundaries.recognise(args, kwargs, scheduled=self._steps.is_scheduled)
+        if self._chosen is None and self._boundaries.is_known:
             self._chosen = chooser(self._filter, self.structure)
 
     def _begin(self, step: int) -> Attempt:
@@ -254,6 +251,7 @@ class Watching:
             self._parameters,
             self.structure,
             silent=self._boundaries.why_silent(attempt),
+            changes=self._boundaries.changes,
             training=self._inner.training,
         )
 
