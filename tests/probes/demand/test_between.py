@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from depthscope.core.errors import UserError
-from depthscope.probes.demand import block_spectra, jacobian_cost, spectrum
+from depthscope.probes.demand import block_spectra, gradient_trust, jacobian_cost, spectrum
 from depthscope.probes.demand.linearise import Anchor, Linearised
 
 
@@ -209,3 +209,20 @@ def test_the_cost_is_an_upper_bound_of_what_is_done() -> None:
     assert passes > 16
     assert told.backwards * 2 >= passes
     assert "training steps" in str(told)
+
+
+class Demanding(Residual):
+    """Sets the flag of its input, as Wav2Vec2 does in train mode; torch lets it where the input depends on no leaf."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x.requires_grad = False
+        return super().forward(x)
+
+
+def test_a_model_that_sets_its_inputs_flag_is_measured_without_its_inputs_gradient() -> None:
+    demanding, free = (seeded(lambda kind=kind: kind(norm=True, recompute=False)) for kind in (Demanding, Residual))
+    found, expected = (block_spectra(each, inputs(9, 12)) for each in (demanding, free))
+    first, second = expected.spectra
+    assert found.missing == {first: "the model demands that its input requires no gradient"}
+    assert found.spectra == {second: expected.spectra[second]}
+    assert gradient_trust(demanding, inputs(9, 12)) == gradient_trust(free, inputs(9, 12))

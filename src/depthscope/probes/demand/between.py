@@ -91,7 +91,7 @@ def block_spectra(
         for block in measured:
             ends = anchors.get(block.index), anchors.get(block.index + 1)
             if departed or ends[0] is None or ends[1] is None:
-                missing[block.name] = departed or _unseen(block, ends[0] is None)
+                missing[block.name] = departed or _unseen(block, ends[0] is None, read)
                 continue
             try:
                 spectra[block.name] = spectrum_of(
@@ -192,7 +192,9 @@ def _followed(model: nn.Module, batch: Batch, traced: Traced) -> tuple[dict[int,
     return keeper.anchors, follow.departed
 
 
-def _unseen(block: Block, at_start: bool) -> str:
+def _unseen(block: Block, at_start: bool, batch: Batch) -> str:
+    if at_start and block.index == 0 and batch.closed:
+        return "the model demands that its input requires no gradient"
     if at_start and block.index == 0:
         return "the model's input is not of floating point"
     return f"its {'input' if at_start else 'output'} is not of floating point, or autograd does not follow it"
