@@ -70,6 +70,17 @@ def test_each_scheduled_pass_of_a_model_that_drops_layers_is_measured_by_its_own
         assert read == pytest.approx(alone.values("addition", "residual_ratio"), rel=1e-6)
 
 
+def test_a_probe_of_a_model_that_drops_layers_calls_none_of_them_unused() -> None:
+    model = Dropped(p=0.5)
+    model.never = nn.Linear(2, 2)
+    torch.manual_seed(2)
+    profile = profile_model(model, torch.randn(3, 4))
+    assert len(profile.values("addition", "residual_ratio")) < 5
+    assert {each.name for each in profile.structure.parameters if not each.used} == {"never.weight", "never.bias"}
+    assert "no grad" not in profile.statuses.values()
+    assert "this one left layers out" in profile.conditions[0].silent
+
+
 def test_a_model_that_differs_from_its_trace_just_before_is_given_up() -> None:
     calls = [0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import torch
@@ -13,6 +14,7 @@ from depthscope.core.readings import Conditions, ModelProfile, Reading
 from depthscope.probes.guard import as_found, unwrapped
 from depthscope.probes.measure.batch import Batch, read_batch, taken
 from depthscope.probes.measure.common import common
+from depthscope.probes.measure.draws import with_other_draws
 from depthscope.probes.measure.listener import Recorder, Reducer
 from depthscope.probes.measure.objective import LossFn, Start, start_of
 from depthscope.probes.measure.parameters import parameter_readings, statuses
@@ -56,7 +58,8 @@ def profile_model(
     Returns:
         Of boundaries, blocks, additions, parameters and the whole model, the quantities of `core.readings`. What a
         place does not have gives no reading. Values that are not finite stand as they are. Where the second
-        pass ran other operations than the first, `conditions[step].silent` says so, and what came after is missing.
+        pass ran other operations than the first, `conditions[step].silent` says so, and what came after is missing; and
+        so it does where the model drops layers at random (see `draws`).
 
     Raises:
         UserError: bad input, in one line: what was wanted, what came, how to mend it. An exception of the model's
@@ -90,18 +93,19 @@ def profile_model(
             with as_found(inner):
                 profile = _measured(inner, given, loss_fn, known, step=step, data=data, seed=seed, reducers=reducers)
             if traced is not None or not profile.conditions[step].silent:
-                return profile
+                return with_other_draws(inner, profile, partial(_trace, inner, given))
             # Perhaps the model keeps what its first pass computed, where `as_found` does not see it (`lru_cache`).
             traced = _traced(inner, given)[1]
 
 
 def _traced(model: nn.Module, batch: Batch) -> tuple[Batch, Traced]:
-    def run(given: Batch) -> Traced:
-        args, kwargs, _ = given.fresh()
-        return trace(model, args, kwargs)
-
     with told(model, batch):
-        return taken(batch, run)
+        return taken(batch, partial(_trace, model))
+
+
+def _trace(model: nn.Module, batch: Batch) -> Traced:
+    args, kwargs, _ = batch.fresh()
+    return trace(model, args, kwargs)
 
 
 def _measured(
