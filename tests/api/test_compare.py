@@ -238,3 +238,30 @@ def test_bad_input_is_one_line(variants: dict[str, Any], options: dict[str, Any]
     with pytest.raises(UserError, match=says) as caught:
         run(variants, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_what_did_not_train_is_told_and_the_best_of_three_named() -> None:
+    class Constant(Deep):
+        def forward(self, x: Tensor) -> Tensor:
+            return 0.0 * super().forward(x)
+
+    variants = {"as is": plain, "constant": lambda: Constant(skip=False), "with skip": skipping}
+    result = run(variants, steps=30, seeds=2, lr=1e-2)
+    best = result.headline
+    assert best.startswith("“with skip” has the lowest mean training loss: ")
+    assert (
+        "“constant” is at chance (training loss 1.099, a uniform guess has 1.099): it did not train." in result.headline
+    )
+    assert "“with skip” is at chance" not in result.headline
+    text = str(result)
+    assert "start: 14 of the 14 tensors that “with skip” and “as is” both have are equal." in text
+    assert "Holm" in text
+    # Other initial values are what the caller compares, no warning.
+
+    def other() -> nn.Module:
+        model = plain()
+        nn.init.normal_(model.head.weight)  # type: ignore[arg-type, union-attr]
+        return model
+
+    (pair,) = run({"as is": plain, "other": other}).findings[0].pairing
+    assert (pair.flags, pair.num_shared, pair.num_common) == ((), 13, 14)

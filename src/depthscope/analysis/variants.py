@@ -7,11 +7,12 @@ runs that diverged are those of every claim: see `judging`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from depthscope.analysis.effects import with_effect
-from depthscope.analysis.finding import Estimate, Finding, Flag, Pairing
+from depthscope.analysis.fates import DECIDES, Fate, arms_of
+from depthscope.analysis.finding import Estimate, Finding, Pairing
 from depthscope.analysis.findings import EQUAL_FEW, LEVEL, ONE_SEED
 from depthscope.analysis.holm import holm
 from depthscope.analysis.intervals import bounds_of, least_equal, paired_t_interval, t_interval
@@ -31,49 +32,7 @@ from depthscope.analysis.wording import LANGS, VERDICTS, Lang, spoken, with_spre
 from depthscope.record.variants import VariantRun
 from depthscope.study.claims import Expect
 
-DECIDES = "train_loss"
 METRICS = (DECIDES, "train_accuracy", "validation_loss", "validation_accuracy")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fate:
-    """How the runs of one variant ended.
-
-    Attributes:
-        arm: its name.
-        num_runs: with all seeds.
-        diverged: seeds whose run diverged.
-        failed: seeds whose run failed.
-        reason: of the first that did not complete.
-    """
-
-    arm: str
-    num_runs: int
-    diverged: tuple[int, ...] = ()
-    failed: tuple[int, ...] = ()
-    reason: str = ""
-
-
-def arms_of(runs: Sequence[VariantRun]) -> tuple[str, ...]:
-    """The variants in order; the first is the one that the others are compared with."""
-    return tuple(dict.fromkeys(run.arm for run in runs))
-
-
-def fates(runs: Sequence[VariantRun]) -> tuple[Fate, ...]:
-    """How each variant's runs ended."""
-    found = []
-    for arm in arms_of(runs):
-        own = [run for run in runs if run.arm == arm]
-        found.append(
-            Fate(
-                arm=arm,
-                num_runs=len(own),
-                diverged=tuple(run.seed for run in own if run.outcome.status == "diverged"),
-                failed=tuple(run.seed for run in own if run.outcome.status == "failed"),
-                reason=next((run.outcome.reason or "" for run in own if run.outcome.status != "completed"), ""),
-            )
-        )
-    return tuple(found)
 
 
 def judge_variants(runs: Sequence[VariantRun], *, level: float = LEVEL) -> tuple[Finding, ...]:
@@ -136,8 +95,6 @@ def pairing(runs: Sequence[VariantRun], a: str, b: str) -> Pairing:
     differing = [
         name for name in common if any(x.init.get(name) != y.init.get(name) for x, y in zip(left, right, strict=True))
     ]
-    drawn_otherwise = [name for name in differing if name not in reshaped]
-    flags: tuple[Flag, ...] = ("implied",) if drawn_otherwise else ()
     return Pairing(
         a=a,
         b=b,
@@ -152,14 +109,19 @@ def pairing(runs: Sequence[VariantRun], a: str, b: str) -> Pairing:
         same_order=True,
         same_augment=None,
         fields=("model",),
-        varied=("model",),
-        flags=flags,
+        varied=("model",),  # its initial values too, where the factories draw others: that is no warning
+        flags=(),
     )
 
 
 def headline(findings: Sequence[Finding], ends: Sequence[Fate], lang: Lang) -> list[str]:
     """What was found, in sentences: the deciding figure of each variant, divergence, and what kind of harm it is."""
-    told = [_decided(each, lang) for each in findings if each.confirmatory]
+    decided = [each for each in findings if each.confirmatory]
+    told = [*_best(decided, lang), *(_decided(each, lang) for each in decided)]
+    for fate in ends:
+        if fate.chance is not None:
+            loss, chance = (f"{each:.4g}" for each in fate.chance)
+            told.append(_SENTENCES["chance"][lang].format(arm=fate.arm, loss=loss, chance=chance))
     for fate in ends:
         for kind, seeds in (("diverged", fate.diverged), ("failed", fate.failed)):
             if seeds:
@@ -200,6 +162,14 @@ _SENTENCES: dict[str, dict[Lang, str]] = {
         "en": "“{arm}” failed in {k} of {n} runs.",
         "zh": "“{arm}”在 {n} 次运行中有 {k} 次出错。",
     },
+    "best": {
+        "en": "“{arm}” has the lowest mean training loss: {loss}.",
+        "zh": "“{arm}”的平均训练损失最低：{loss}。",
+    },
+    "chance": {
+        "en": "“{arm}” is at chance (training loss {loss}, a uniform guess has {chance}): it did not train.",
+        "zh": "“{arm}”处于随机水平（训练损失 {loss}，均匀猜测为 {chance}）：它没有学到东西。",
+    },
     "no_pair": {
         "en": "No seed on which both have it: “{a}” on {k} of {n}, “{b}” on {m} of {n}.",
         "zh": "没有两者都有该指标的种子：“{a}”有 {k} / {n} 个，“{b}”有 {m} / {n} 个。",
@@ -214,6 +184,18 @@ _SENTENCES: dict[str, dict[Lang, str]] = {
         "zh": "“{arm}”对训练数据拟合得更好，对验证数据更差：过拟合更重。",
     },
 }
+
+
+def _best(decided: Sequence[Finding], lang: Lang) -> list[str]:
+    """The variant with the lowest mean loss, where three or more could have it."""
+    means: dict[str, float | None] = {}
+    for each in decided:
+        means |= {each.pairing[0].a: each.estimates[1].value, each.pairing[0].b: each.estimates[2].value}
+    known = {arm: value for arm, value in means.items() if value is not None and math.isfinite(value)}
+    if len(decided) < 2 or len(known) < 2:
+        return []
+    arm = min(known, key=lambda each: known[each])
+    return [_SENTENCES["best"][lang].format(arm=arm, loss=f"{known[arm]:.4g}")]
 
 
 def _decided(finding: Finding, lang: Lang) -> str:

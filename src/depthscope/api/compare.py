@@ -10,9 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from depthscope.analysis.fates import Fate, fates
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.model import ModelDiagnosis, diagnose
-from depthscope.analysis.variants import Fate, fates, headline, judge_variants
+from depthscope.analysis.variants import headline, judge_variants
 from depthscope.api.model import strict
 from depthscope.api.reports import check_lang
 from depthscope.core.errors import MissingDependencyError, UserError, shown
@@ -71,6 +72,7 @@ class Comparison:
         for each in self.findings:
             role = "confirmatory" if each.confirmatory else "exploratory"
             lines += [f"{each.verdict} ({role}): {each.text['en']}", f"  {each.reason}"]
+        lines += self._starts()
         for fate in self.fates:
             for kind, seeds in (("diverged", fate.diverged), ("failed", fate.failed)):
                 if seeds:
@@ -81,6 +83,21 @@ class Comparison:
         num = len(self.setup.seeds)
         lines += ["", f"{self.setup.steps} updates, {num} seed{'s' if num > 1 else ''}; {self.setup.optimizer}."]
         return "\n".join(lines)
+
+    def _starts(self) -> list[str]:
+        """What the variants share at the start, and at which level several are judged."""
+        decided = [each for each in self.findings if each.confirmatory]
+        told = []
+        for pair in (each.pairing[0] for each in decided if each.pairing[0].seeds):
+            alone = len(pair.only_a) + len(pair.only_b)
+            more = f"; {alone} more are in one of them" if alone else ""
+            told.append(
+                f"start: {pair.num_shared} of the {pair.num_common} tensors that “{pair.a}” and “{pair.b}” both have "
+                f"are equal{more}. Batches and draws are the same."
+            )
+        if len(decided) > 1:
+            told.append("Intervals that decide are Holm's: all comparisons together err in at most 5% of such trials.")
+        return told
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data that strict JSON holds: see `Checkup.document`."""

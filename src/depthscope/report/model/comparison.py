@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from depthscope.analysis.fates import Fate, arms_of
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.intervals import bounds_of, t_interval
 from depthscope.analysis.model import ModelDiagnosis
-from depthscope.analysis.variants import METRICS, Fate, arms_of, headline
+from depthscope.analysis.variants import METRICS, headline
 from depthscope.record.variants import Setup, VariantRun
 from depthscope.report import judged, palette
 from depthscope.report.model.curves import profile_block, training_block
