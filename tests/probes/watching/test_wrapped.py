@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,18 @@ def test_a_compiled_model_says_what_is_missing_and_its_parameters_are_measured()
         assert not profile.values("boundary", "norm", 1)
 
 
+@cache
+def compiled_alone() -> tuple[Any, ModelProfile]:
+    plain, _ = train(torch.compile(net(), backend="eager", fullgraph=True), None)
+    return plain, eager_profile()
+
+
 @pytest.mark.usefixtures("_no_dynamo_left")
 @pytest.mark.parametrize("early", [True, False], ids=["watched before it is compiled", "after"])
 @pytest.mark.parametrize("in_place", [True, False])
 def test_a_model_that_is_compiled_behind_the_watch_s_back(early: bool, in_place: bool) -> None:
     """The hooks lie inside of what is compiled: they break no graph (`fullgraph`), and their silence is told."""
-    plain, _ = train(torch.compile(net(), backend="eager", fullgraph=True), None)
-    eager = eager_profile()
+    plain, eager = compiled_alone()
     model = net()
     called: Any = model
     if not in_place:
