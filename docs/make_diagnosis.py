@@ -3,13 +3,15 @@
     python docs/make_diagnosis.py            # goes on where it stopped; --again starts anew
     python docs/make_diagnosis.py --tables   # the tables alone, from the records
 
-Each net is a line of `docs/diagnosis.jsonl`: what was the matter with it, and what was said of it. Nothing between
-`<!-- made: ... -->` and `<!-- end -->` in the page is written by hand.
+The trainings that the rules on curves are judged by take minutes more. Each net is a line of `docs/diagnosis.jsonl`,
+each training one of `docs/diagnosis_trainings.jsonl`: what was the matter with it, and what was said of it. Nothing
+between `<!-- made: ... -->` and `<!-- end -->` in the page is written by hand.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -23,15 +25,18 @@ import torch
 from diagnosis_faults import FAULTS
 from diagnosis_healthy import HEALTHY
 from diagnosis_nets import NUM_EACH, Net, net
+from diagnosis_trainings import NUM_CLASSES, PLANS, training
 from scipy.stats import beta
 from torch.nn.functional import cross_entropy
 
 from depthscope.analysis.model import CAUSES, VERDICTS, diagnose
-from depthscope.analysis.model.thresholds import THRESHOLDS
+from depthscope.analysis.model.thresholds import MEANINGS, THRESHOLDS
 from depthscope.probes.measure.profile import profile_model
 
 HERE = Path(__file__).resolve().parent
-PAGE, RECORDS = HERE / "diagnosis.md", HERE / "diagnosis.jsonl"
+PAGE, RECORDS, TRAININGS = HERE / "diagnosis.md", HERE / "diagnosis.jsonl", HERE / "diagnosis_trainings.jsonl"
+UNTRAINED = 0.9
+"""Last validation loss over ln K at or above which a training learnt nothing."""
 SPLIT = "held-out"
 NO_ALARM = ("healthy", "cannot tell")
 Row = Mapping[str, Any]
@@ -42,6 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     torch.set_num_threads(1)
     if "--again" in arguments:
         RECORDS.unlink(missing_ok=True)
+        TRAININGS.unlink(missing_ok=True)
     if "--tables" not in arguments:
         known = {row["net"] for row in read()} if RECORDS.exists() else set()
         with RECORDS.open("a", encoding="utf-8") as file:
@@ -52,6 +58,13 @@ def main(arguments: Sequence[str]) -> None:
                         file.write(json.dumps(judged(net(SPLIT, broken, index))) + "\n")
                         file.flush()
                         print(f"\r{key}   ", end="", file=sys.stderr, flush=True)
+        trained = {row["training"] for row in read(TRAININGS)} if TRAININGS.exists() else set()
+        with TRAININGS.open("a", encoding="utf-8") as file:
+            for kind, plan in PLANS.items():
+                for index in range(plan.number):
+                    if f"{SPLIT}/{kind}/{index}" not in trained:
+                        file.write(json.dumps(watched(kind, index)) + "\n")
+                        file.flush()
     text = PAGE.read_text(encoding="utf-8")
     for name, table in tables(read()).items():
         text = fill(text, name, table)
@@ -73,9 +86,22 @@ def judged(one: Net) -> dict[str, Any]:
     }
 
 
-def read() -> list[dict[str, Any]]:
+def watched(kind: str, index: int) -> dict[str, Any]:
+    """The record of one training."""
+    found = training(SPLIT, kind, index)
+    return {
+        "training": f"{SPLIT}/{kind}/{index}",
+        "kind": kind,
+        "detail": found.detail,
+        "untrained": not found.validation < UNTRAINED * math.log(NUM_CLASSES),
+        "verdict": found.diagnosis.verdict,
+        "cause": found.diagnosis.cause,
+    }
+
+
+def read(path: Path = RECORDS) -> list[dict[str, Any]]:
     """The records, in order."""
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def is_broken(row: Row) -> bool:
@@ -137,9 +163,12 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             ["healthy family", "nets without an alarm"],
             [[_first_line(maker.__doc__), _quiet(healthy, name)] for name, maker in HEALTHY.items()],
         ),
+        "trainings": of_trainings(read(TRAININGS)),
+        "verdicts": lines(["verdict", "meaning"], [[f"*{name}*", cell(text)] for name, text in VERDICTS.items()]),
         "causes": lines(["code", "meaning"], [[code, words] for code, words in CAUSES.items() if code]),
         "thresholds": lines(
-            ["threshold", "value"], [[f"`{name}`", f"{value:g}"] for name, value in THRESHOLDS.items()]
+            ["threshold", "value", "what it bounds"],
+            [[f"`{name}`", f"{value:g}", cell(MEANINGS[name])] for name, value in THRESHOLDS.items()],
         ),
     }
 
@@ -171,6 +200,32 @@ def errors(rows: Sequence[Row]) -> str:
             for row in wrong
         ],
     )
+
+
+def of_trainings(rows: Sequence[Row]) -> str:
+    """Sort of training against what was said first."""
+    body = []
+    for kind, plan in PLANS.items():
+        own = [row for row in rows if row["kind"] == kind]
+        if kind == "too fast":  # some survive it: whether it did harm is seen in validation, which no rule looked at
+            harmed = [row for row in own if row["untrained"]]
+            body.append([f"{kind}, learnt nothing", plan.what, plan.cause, _told(harmed, plan.cause)])
+            own = [row for row in own if not row["untrained"]]
+            body.append(
+                [f"{kind}, learnt all the same", plan.what, "none, or learning rate", _told(own, "", plan.cause)]
+            )
+            continue
+        body.append([kind, plan.what, plan.cause or "none", _told(own, plan.cause)])
+    return lines(["trainings", "what they are", "cause wanted", "told so"], body)
+
+
+def _told(rows: Sequence[Row], *causes: str) -> str:
+    return rate(sum(row["cause"] in causes for row in rows), len(rows)) if rows else "none"
+
+
+def cell(text: str) -> str:
+    """Text that does not end a cell of a table."""
+    return text.replace("|", "\\|")
 
 
 def _silent(rows: Sequence[Row]) -> int:

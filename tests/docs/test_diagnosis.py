@@ -37,6 +37,21 @@ def test_the_rates_that_were_wanted() -> None:
     assert sum(map(MAKE.caught, broken)) >= 0.95 * 200
 
 
+def test_trainings_are_told_as_wanted() -> None:
+    """None that is well is called ill; what did harm is named, of each sort."""
+    rows = MAKE.read(MAKE.TRAININGS)
+    assert Counter(row["kind"] for row in rows) == {kind: plan.number for kind, plan in MAKE.PLANS.items()}
+    for row in rows:
+        cause = MAKE.PLANS[row["kind"]].cause
+        if row["kind"] != "too fast" or row["untrained"]:
+            assert row["cause"] == cause, row
+
+
+def test_a_training_is_judged_again_as_recorded() -> None:
+    row = next(row for row in MAKE.read(MAKE.TRAININGS) if row["training"] == "held-out/short/0")
+    assert MAKE.watched("short", 0) == row
+
+
 def test_a_place_is_right_only_in_the_block_that_was_planted() -> None:
     row = {"place": "blocks.1", "where": ["blocks.1.branch.3"], "truth": "x", "cause": "x"}
     assert MAKE.caught(row)
