@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,13 @@ def test_a_model_that_raises_is_told_with_its_own_line() -> None:
     line = Wrong.forward.__code__.co_firstlineno + 1
     with pytest.raises(UserError, match=rf"\(test_model\.py, line {line}\)"):
         depthscope.probe(Wrong(), BATCH)
+
+
+def test_what_is_measured_on_demand_stands_in_the_table() -> None:
+    found = depthscope.probe(scaled(2.0, 2.0, 2.0, 2.0), BATCH, measure=("rank", "jacobian", "trust"))
+    text = str(found)
+    (head,) = (line.split() for line in text.splitlines() if line.startswith("block "))
+    assert head[-4:] == ["rank", "max", "s.v.", "|J-I|/|I|"]
+    rows = [line.split() for line in text.splitlines() if re.match(r"(\d|output)  ", line)]
+    assert {(row[-2], row[-1]) for row in rows} == {("2", "1")}  # |2 I - I| / |I| = 1
+    assert "trust: the cosine of this gradient with that in float64 is 1" in text

@@ -248,6 +248,7 @@ def test_hugging_face_s_events() -> None:
     trainer_callback = pytest.importorskip("transformers.trainer_callback")
     callback = depthscope.trainer_callback(every=2)
     assert isinstance(callback, trainer_callback.TrainerCallback)
+    assert repr(callback) == "depthscope.trainer_callback(every=2)"
     model = Regression()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     handler = trainer_callback.CallbackHandler([callback], model, None, optimizer, None)

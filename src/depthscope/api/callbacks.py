@@ -40,6 +40,9 @@ def lightning_callback(every: int = 100, *, module: str = "", validation: str = 
 
         watch: Watch | None = None
 
+        def __repr__(self) -> str:
+            return _named("lightning_callback", every, self.watch)
+
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
             scaler = getattr(trainer.precision_plugin, "scaler", None)
             self.watch = watch(
@@ -97,6 +100,9 @@ def trainer_callback(every: int = 100, **options: Any) -> Any:
 
         watch: Watch | None = None
 
+        def __repr__(self) -> str:
+            return _named("trainer_callback", every, self.watch)
+
         def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
             self.stop()
             self.watch = watch(
@@ -121,6 +127,10 @@ def trainer_callback(every: int = 100, **options: Any) -> Any:
                 self.watch.stop()
 
     return DepthscopeCallback()
+
+
+def _named(maker: str, every: int, watch: Watch | None) -> str:
+    return f"depthscope.{maker}(every={every}){'' if watch is None else f': {watch!r}'}"
 
 
 def _lightning() -> Any:

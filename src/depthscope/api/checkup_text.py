@@ -10,12 +10,24 @@ from collections.abc import Sequence
 from depthscope.analysis.model import Expectation, Fault, ModelDiagnosis
 from depthscope.analysis.model.verdict import WIDTH
 from depthscope.analysis.model.words import figure
-from depthscope.core.readings import Course, ModelProfile
+from depthscope.core.readings import Course, ModelProfile, Place
 
 LONGEST_NAME = 34
 MOST_ROWS = 60
 """Rows shown; of a longer model the ends, and the blocks that the verdict names."""
-HEADS = ("block", "|h|", "|dL/dh|", "multiplier", "expected", "|F|/|x|", "expected", "")
+ON_DEMAND: tuple[tuple[str, Place, str], ...] = (
+    ("rank", "boundary", "rank"),
+    ("dead", "boundary", "dead"),
+    ("saturated", "boundary", "saturated"),
+    ("max s.v.", "block", "jacobian_max"),
+    ("|J-I|/|I|", "block", "identity_distance"),
+)
+"""Columns of what is measured on demand: head, place, quantity."""
+HEADS = (
+    *("block", "|h|", "|dL/dh|", "multiplier", "expected", "|F|/|x|", "expected"),
+    *(head for head, _, _ in ON_DEMAND),
+    "",
+)
 _OBJECTIVES = {
     "loss": "gradients of the loss given",
     "model loss": "gradients of the model's own loss",
@@ -48,6 +60,9 @@ def table(
     if len(shown) < len(rows):
         lines.append(f"... {len(rows) - len(shown)} blocks more: checkup.to_pandas(), checkup.page(path)")
     lines += ["", *textwrap.wrap(_facts(profile), WIDTH)]
+    trust = profile.value("trust")
+    if not math.isnan(trust):
+        lines.append(f"trust: the cosine of this gradient with that in float64 is {figure(trust)}")
     lines += [f"on demand: {cost}" for cost in costs]
     return "\n".join(lines)
 
@@ -80,6 +95,7 @@ def block_rows(profile: ModelProfile, diagnosis: ModelDiagnosis, expectation: Ex
     structure = profile.structure
     norms, grads = profile.values("boundary", "norm"), profile.values("boundary", "grad_norm")
     multipliers, ratios = profile.values("block", "grad_multiplier"), profile.values("addition", "residual_ratio")
+    further = [(place, profile.values(place, quantity)) for _, place, quantity in ON_DEMAND]
     nonfinite = profile.values("boundary", "nonfinite"), profile.values("boundary", "grad_nonfinite")
     faults: tuple[ModelDiagnosis | Fault, ...] = (diagnosis, *diagnosis.others)
     named = {name for fault in faults for name in fault.where}
@@ -100,6 +116,7 @@ def block_rows(profile: ModelProfile, diagnosis: ModelDiagnosis, expectation: Ex
                 _of([theory.value if theory else None]),
                 _of([ratios.get(each) for each in additions]),
                 _of([each.value for name in additions if (each := expectation.ratios.get(name))]),
+                *(_of([values.get(end if place == "boundary" else block.name)]) for place, values in further),
                 " ".join(flags),
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import sys
@@ -98,7 +99,8 @@ def probe(
         )
     if html is not None:
         found.page(html, lang=lang.value)
-    _say(found.to_json().rstrip() if as_json else str(found), page=None if as_json else html)
+    shown = dataclasses.replace(found, costs=())  # each was told on stderr before it ran
+    _say(found.to_json().rstrip() if as_json else str(shown), page=None if as_json else html)
     faults = {found.verdict, *(each.verdict for each in found.diagnosis.others)}
     if faults & set(wanted):
         raise typer.Exit(VERDICT_MET)

@@ -147,7 +147,8 @@ def _check(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         given = ", ".join([*(f"input {index}" for index in range(len(args))), *kwargs])
         raise UserError(
             f"probe: batch: it gives the model {given}; {type(model).__name__}.forward"
-            f"{inspect.signature(model.forward)} does not take them: {error}."
+            f"{inspect.signature(model.forward)} does not take that: {error}. Several inputs are "
+            "(inputs, ..., targets) or a mapping of argument names."
         ) from error
     homes = {each.device for each in (*model.parameters(), *model.buffers())}
     for tensor in tensors:

@@ -97,8 +97,6 @@ class Watching:
         self._curves: dict[str, list[tuple[int, float | Tensor]]] = {"loss": [], "validation": []}
         self._open = False
 
-    # -- for the user
-
     def start(self) -> Self:
         """Begin to watch, or go on after a `stop`. `with` does it too."""
         if self._open:
@@ -178,8 +176,6 @@ class Watching:
         told[:] = [(step, next(numbers)[0] if isinstance(value, Tensor) else value) for step, value in told]
         return [(step, value) for step, value in told if not isinstance(value, Tensor)]
 
-    # -- what a Tap tells
-
     def pass_begins(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Pass | None:
         """See `Listener`."""
         this = Pass(args, kwargs)
@@ -213,8 +209,6 @@ class Watching:
     def step_ends(self, optimizer: Optimizer) -> None:
         """See `Listener`."""
         self._steps.step_ends(optimizer)
-
-    # -- steps into records
 
     def _recognise(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._boundaries.recognise(args, kwargs, scheduled=self._steps.is_scheduled)
