@@ -6,12 +6,8 @@ Heavy modules are imported inside the commands, so that `--help` loads neither t
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import os
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +34,7 @@ from depthscope.cli.options import (
     Workers,
     parsed_seeds,
 )
+from depthscope.cli.process import prepare, to_nowhere
 from depthscope.core.errors import UserError
 
 INTERRUPTED = 130
@@ -246,32 +243,9 @@ def _options(
     del version
 
 
-def _terminated(*_: object) -> None:
-    # `timeout`, a cluster or a shutdown asks to end: as with Ctrl-C, workers are stopped and what is done is kept.
-    raise KeyboardInterrupt
-
-
-def _to_nowhere() -> None:
-    """The reader went away (`| head`): nothing to tell, and Python must not tell it at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(0)
-
-
 def main() -> None:
     """Entry point. Exit codes: 0 done; 1 runs failed; 2 bad input, told in one line on stderr; 130 interrupted."""
-    if sys.stdout is None:  # closed by the caller (`>&-`): there is still a study to do
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    # User code by name is found beside the study, as `python -m` would find it. Last: a file of the user's that is
-    # called like a module of the standard library must not take its place.
-    with contextlib.suppress(OSError):  # a folder that was removed under the shell
-        if os.getcwd() not in sys.path:
-            sys.path.append(os.getcwd())
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminated)
-    for stream in (sys.stdout, sys.stderr):
-        # A pipe on Windows, or LANG=C, would fail on the first tick mark.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    prepare()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -281,14 +255,14 @@ def main() -> None:
         sys.exit(2)
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # click's answer to one, with a code of its own
-            _to_nowhere()
+            to_nowhere()
         # None of ours, and its code would say that all went well: code of the user's, where nobody caught it.
         print(f"depthscope: the study's own code ended the process (SystemExit: {error.code}).", file=sys.stderr)
         sys.exit(RUNS_FAILED)
     except (KeyboardInterrupt, typer.Abort):  # which of the two, or the code 130, depends on typer's version
         code = INTERRUPTED
     except BrokenPipeError:
-        _to_nowhere()
+        to_nowhere()
     except OSError as error:
         print(f"depthscope: the output cannot be written ({error.strerror or error}).", file=sys.stderr)
         sys.exit(RUNS_FAILED)
