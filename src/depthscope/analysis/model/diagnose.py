@@ -54,6 +54,7 @@ def diagnose(
     told = tuple(notes(view, faults, sorted(train_curve or ())))
     if faults:
         first, *others = _training_first(view, faults)
+        told = (*_since_start(view, first), *told)
         return ModelDiagnosis(**first.model_dump(), step=at, rate=own, others=tuple(others), notes=told)
     cause, reason = _cannot_tell(view)
     if reason:
@@ -121,6 +122,15 @@ def _training_first(view: View, faults: list[Fault]) -> list[Fault]:
     others = [each for each in faults if each is not rate]
     sentence = f"{rate.sentence} {words.followed(before.step, view.step, faults[0].cause)}"
     return [rate.model_copy(update={"sentence": sentence}), *others]
+
+
+def _since_start(view: View, first: Fault) -> Iterator[str]:
+    """Of a fault that the first record does not show, where no curve says what led to it."""
+    before = _first_record(view)
+    if before is None or first.verdict == "not depth":
+        return
+    if first.cause not in {each.cause for each in _faults(before, None, None)}:
+        yield f"this was not so at step {before.step}: training led to it, as too high a learning rate can"
 
 
 def _explained(faults: list[Fault]) -> list[Fault]:

@@ -106,9 +106,9 @@ def _generalisation(told: Curve, held_out: Curve, chance: float) -> Fault | None
         return None
     last, validation = _mean(recent), _mean(checked[-2:])
     still_falls = checked[-1] < thresholds.STALLS * min(checked[:-1])
-    if last > thresholds.FALLS * begun or validation <= last or still_falls:
+    if last > thresholds.FALLS * begun or still_falls:
         return None
-    share = (begun - validation) / (begun - last)
+    share = (begun - validation) / (begun - last)  # 1 or more where validation lies under training
     if share >= thresholds.GENERALISES:
         return None
     numbers = {"first": begun, "last": last, "validation best": min(checked), "validation last": validation}
