@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,11 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     )
     manifest = manifest.model_copy(update={"checksum": manifest.digest()})
     before = _named(at)
+    for name in (*contents, _MANIFEST):
+        # A pipe or the like in a name of ours was found as damage: it gives way, as a damaged file does.
+        with contextlib.suppress(OSError):
+            if not stat.S_ISREG((at / name).lstat().st_mode):
+                (at / name).unlink()
     try:
         for name, content in contents.items():
             write_bytes(at / name, content)
