@@ -6,7 +6,6 @@ import os
 import queue
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -146,39 +145,3 @@ def test_a_worker_killed_in_mid_run(
     assert contents(plan, tmp_path) == whole
     assert any(isinstance(each, Retried) for each in news)
     assert any(isinstance(each, Resumed) and each.step > 0 for each in news)
-
-
-@pytest.mark.slow
-def test_a_node_killed_while_its_tasks_run(text_of: TextOf, tmp_path: Path, serial: Serial, contents: Contents) -> None:
-    from ray.cluster_utils import Cluster
-
-    plan, whole = serial(text_of("numpy"))
-    write_study(tmp_path, plan.study)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-        node = cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
-        try:
-            with Ray(cluster.address) as executor:
-                assert executor.slots == 2
-                dead = threading.Event()
-
-                def act(pid: int) -> None:
-                    del pid
-                    cluster.remove_node(node, allow_graceful=False)
-                    dead.set()
-
-                # The machine's own raylet is the parent of its workers: what dies is at work on a run that was saved.
-                (raylet,) = node.all_processes["raylet"]
-                thread = once_in_training(plan, tmp_path, act, parent=raylet.process.pid)
-                news: list[News] = []
-                left, _, _ = remaining(plan, tmp_path)
-                drive(left, tmp_path, Context(), executor=executor, on_event=news.append, settings=settings(plan))
-                thread.join()
-                assert dead.is_set()
-        finally:
-            cluster.shutdown()  # type: ignore[no-untyped-call]
-    assert contents(plan, tmp_path) == whole
-    assert sorted(each.run_id for each in news if isinstance(each, Ended)) == sorted(plan.runs)
-    assert any(isinstance(each, Retried) for each in news)
