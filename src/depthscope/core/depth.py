@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from depthscope.core.errors import UserError
 
 
@@ -23,6 +25,69 @@ def cifar_blocks_per_stage(depth: int) -> int:
         low = 6 * blocks + 2
         raise UserError(f"depth {depth} is not 6n+2. The nearest are {low} and {low + 6}.")
     return blocks
+
+
+def bottleneck_blocks_per_stage(depth: int) -> int:
+    """The n of the CIFAR layout with 9n+2 weighted layers: a stem, 3 stages of n three-layer blocks, a head.
+
+    Source: He et al. 2016, arXiv 1603.05027, section 4 (ResNet-164 and ResNet-1001).
+
+    Raises:
+        UserError: no n gives `depth`; the nearest two depths that have one are named.
+
+    >>> [bottleneck_blocks_per_stage(depth) for depth in (11, 164, 1001)]
+    [1, 18, 111]
+    """
+    blocks, rest = divmod(depth - 2, 9)
+    if depth < 11:
+        raise UserError(f"depth {depth} is not 9n+2 with n of 1 or more. The smallest are 11 and 20.")
+    if rest:
+        low = 9 * blocks + 2
+        raise UserError(f"depth {depth} is not 9n+2. The nearest are {low} and {low + 9}.")
+    return blocks
+
+
+def densenet_layers_per_block(depth: int) -> tuple[int, int, int]:
+    """Bottleneck layers (of two convolutions) in the three dense blocks: stem, 2 transitions and head take 4.
+
+    The paper's depths are 6n+4, with blocks alike; any other even depth gives what is left over to the first ones.
+
+    Source: Huang et al. 2017, arXiv 1608.06993, section 3.
+
+    Raises:
+        UserError: an odd depth, or one below 10.
+
+    >>> densenet_layers_per_block(100), densenet_layers_per_block(20)
+    ((16, 16, 16), (3, 3, 2))
+    """
+    if depth < 10:
+        raise UserError(f"depth {depth} leaves a dense block empty. The smallest are 10 and 12.")
+    if depth % 2:
+        raise UserError(f"depth {depth} is odd, and layers of a DenseNet-BC have two convolutions. Try {depth + 1}.")
+    each, rest = divmod((depth - 4) // 2, 3)
+    return each + (rest > 0), each + (rest > 1), each
+
+
+def family_blocks(family: str, depth: int, **options: Any) -> tuple[int, ...] | None:
+    """Blocks of each stage of a network; None where the family has no stages, or is not one of ours.
+
+    Args:
+        family: name in the catalogue.
+        depth: weighted layers.
+        options: of the family; `bottleneck` decides.
+
+    Raises:
+        UserError: the family has no network of this depth.
+
+    >>> family_blocks("cifar_resnet", 56), family_blocks("preact_resnet", 164, bottleneck=True)
+    ((9, 9, 9), (18, 18, 18))
+    """
+    if family == "densenet":
+        return densenet_layers_per_block(depth)
+    if family in ("cifar_resnet", "preact_resnet", "nfnet"):
+        rule = bottleneck_blocks_per_stage if options.get("bottleneck") else cifar_blocks_per_stage
+        return (rule(depth),) * 3
+    return None
 
 
 def profile_steps(num_steps: int, steps_per_epoch: int | None) -> tuple[int, ...]:

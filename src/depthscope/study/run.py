@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from depthscope.core.depth import cifar_blocks_per_stage
+from depthscope.core.depth import family_blocks
 from depthscope.core.errors import shown
 from depthscope.core.hashing import digest
 from depthscope.study.catalog import CATALOG, Kind, check_name, fill_options, is_user_code
@@ -26,10 +26,27 @@ Bool = Annotated[bool, Field(strict=True)]
 
 OPTION_FIELDS: dict[str, Kind] = {
     "model_options": "family",
+    "shortcut_options": "shortcut",
+    "norm_options": "norm",
+    "init_options": "init",
+    "clip_options": "clip",
     "data_options": "data",
     "optimizer_options": "optimizer",
     "schedule_options": "schedule",
 }
+
+
+LATER: dict[str, Any] = {
+    "shortcut_options": {},
+    "norm_options": {},
+    "init_options": {},
+    "clip": "none",
+    "clip_options": {},
+}
+"""Fields that came when runs had been recorded without them: with these values they are no part of a run's identity."""
+
+UNIDENTIFIED = frozenset({"measures", "measure_steps"})
+"""Fields that change no number of the training."""
 
 
 class Frozen(BaseModel):
@@ -42,8 +59,8 @@ class RunSpec(Frozen):
     """One run: a network, its data, its recipe, its seed, and what is measured on the way.
 
     A run is a pure function of its spec. Device, workers and versions are provenance and stand in
-    the record. `measures` are left out of the run's identity: a measurement changes no number of
-    the training, so a run that was measured less is the same run.
+    the record. `measures` and `measure_steps` are left out of the run's identity: a measurement changes no number
+    of the training, so a run that was measured less is the same run.
     """
 
     backend: Literal["numpy", "torch"] = Field(description="the hand-derived laboratory, or PyTorch")
@@ -58,9 +75,16 @@ class RunSpec(Frozen):
     )
     width: Annotated[Int, Field(ge=1, le=65_536)] = Field(description="units a layer, or channels of the first stage")
     shortcut: str = Field(default="none", description="what is added to a block's branch")
+    shortcut_options: Options = Field(
+        default_factory=dict, validate_default=True, description="bias of gates, survival of branches, ..."
+    )
     norm: str = Field(default="none", description="normaliser")
+    norm_options: Options = Field(default_factory=dict, validate_default=True, description="groups, ...")
     activation: str = Field(description="nonlinearity")
     init: str = Field(description="initialiser of the weights")
+    init_options: Options = Field(
+        default_factory=dict, validate_default=True, description="tolerance, examples, depth to start from, ..."
+    )
     gain: Annotated[Float, Field(gt=0, le=1e6)] = Field(
         default=1.0, description="factor on the initialiser's standard deviation"
     )
@@ -90,6 +114,8 @@ class RunSpec(Frozen):
     optimizer_options: Options = Field(
         default_factory=dict, validate_default=True, description="momentum, weight decay, betas, ..."
     )
+    clip: str = Field(default="none", description="what is done to gradients that are too large")
+    clip_options: Options = Field(default_factory=dict, validate_default=True, description="max_norm, factor, ...")
     lr: Annotated[Float, Field(gt=0)] = Field(default=0.1, description="peak learning rate")
     schedule: str = Field(default="constant", description="learning rate over the run")
     schedule_options: Options = Field(
@@ -103,6 +129,9 @@ class RunSpec(Frozen):
     )
 
     measures: tuple[str, ...] = Field(default=(), description="what is measured; no part of the run's identity")
+    measure_steps: tuple[Annotated[Int, Field(ge=0)], ...] = Field(
+        default=(), description="further steps at which layers are measured; no part of the run's identity"
+    )
 
     @field_validator(*[kind for kind in CATALOG if kind != "measure"])
     @classmethod
@@ -114,6 +143,11 @@ class RunSpec(Frozen):
     @classmethod
     def _known_measures(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted({check_name("measure", name) for name in names}))
+
+    @field_validator("measure_steps")
+    @classmethod
+    def _ascending(cls, steps: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(steps)))
 
     @field_validator(*OPTION_FIELDS, mode="before")
     @classmethod
@@ -133,11 +167,12 @@ class RunSpec(Frozen):
     @property
     def run_id(self) -> str:
         """16 hex digits that name all that changes the mathematics of this run."""
-        fields = self.model_dump(mode="json", exclude={"measures"})
+        fields = self.model_dump(mode="json", exclude=set(UNIDENTIFIED))
         for field, kind in OPTION_FIELDS.items():
             if entry := CATALOG[kind].get(fields[kind]):
                 same = [name for name in entry.later if fields[field][name] == entry.options[name]]
                 fields[field] = {name: value for name, value in fields[field].items() if name not in same}
+        fields = {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
         return digest({"mathematics": MATHEMATICS, **fields})
 
 
@@ -165,9 +200,9 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             off = allowed in ((None,), (False,))
             wanted = "has no such setting; leave it away." if off else f"takes {names}, not {values[field]!r}."
             yield field, f"{values['family']!r} {wanted}"
-    if known("family", "depth") and values["family"] == "cifar_resnet":
+    if known("family", "depth", "model_options"):
         try:
-            cifar_blocks_per_stage(values["depth"])
+            family_blocks(values["family"], values["depth"], **values["model_options"])
         except ValueError as error:
             yield "depth", str(error)
     if entry and known("shortcut", "depth") and values["shortcut"] == "identity_2" and values["depth"] % 2:
@@ -178,14 +213,19 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
 
 
+RUN_KINDS: tuple[Kind, ...] = (
+    *("shortcut", "norm", "activation", "init", "data", "augment", "optimizer", "clip", "schedule"),
+)
+"""Kinds of names that one run has one of, beside its family."""
+
+
 def _backend_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     backend, family = values["backend"], values["family"]
     runs_on = CATALOG["family"][family].targets if family in CATALOG["family"] else ("torch",)
     if backend not in runs_on:
         yield "backend", f"{family!r} runs on {' and '.join(runs_on)}, not on {backend}."
         return  # what follows would only repeat it
-    kinds: tuple[Kind, ...] = ("data", "augment", "optimizer", "schedule")
-    for kind in kinds if family in CATALOG["family"] else ("init", *kinds):  # a known family tells its initialisers
+    for kind in RUN_KINDS:
         name = str(values.get(kind))
         if name in CATALOG[kind] and backend not in CATALOG[kind][name].targets:
             yield kind, f"{name!r} is not there for {backend}."

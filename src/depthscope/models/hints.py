@@ -1,0 +1,38 @@
+"""What a parameter asks of the optimiser: a repair brings its own groups.
+
+A module of ours says it in a class attribute `hints`, own name -> `ParamHint`; what its scalars start as stands beside
+it, in `initial`, own name -> value. Parameters of which nothing is said are treated as the recipe treats all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParamHint:
+    """How one parameter is updated.
+
+    Attributes:
+        lr_scale: factor on the recipe's learning rate (Fixup: 0.1 for its scalars).
+        weight_decay: whether the recipe's weight decay applies (ReZero: not to its a).
+    """
+
+    lr_scale: float = 1.0
+    weight_decay: bool = True
+
+
+PLAIN = ParamHint()
+"""What a parameter asks for that asks for nothing."""
+
+
+def hints_of(model: nn.Module) -> dict[str, ParamHint]:
+    """Name -> hint of every parameter that asks for something else than `PLAIN`."""
+    found: dict[str, ParamHint] = {}
+    for prefix, module in model.named_modules():
+        for own_name, hint in getattr(module, "hints", {}).items():
+            if hint != PLAIN:
+                found[f"{prefix}.{own_name}" if prefix else own_name] = hint
+    return found

@@ -1,0 +1,1 @@
+"""Layers: weighted ones, normalisers, activations; `make.Layers` makes those of one network."""

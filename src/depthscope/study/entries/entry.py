@@ -1,0 +1,45 @@
+"""What the catalogue says of one name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Backend = Literal["numpy", "torch"]
+Kind = Literal[
+    "family", "shortcut", "norm", "activation", "init", "data", "augment", "optimizer", "clip", "schedule", "measure"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One name.
+
+    Attributes:
+        summary: what it is, in a line.
+        targets: `"package.module:name"` of the code behind it, by backend.
+        options: its options with their defaults; the default's type is the option's type.
+        later: options that came when runs had been recorded without them; at their defaults they are no part of a
+            run's identity.
+        untested: of a data set, the options with which its test set is not opened.
+        limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
+        accepts: for a family, the values that it takes in other fields of a run.
+        draws: whether a network with it draws at random in a training step, as dropout does.
+        sources: keys of the bibliography (`report/citations`).
+    """
+
+    summary: str
+    targets: Mapping[Backend, str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    later: tuple[str, ...] = ()
+    untested: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+    accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    draws: bool = False
+    sources: tuple[str, ...] = ()
+
+
+def both(target: str) -> dict[Backend, str]:
+    """The same code for both backends."""
+    return {"numpy": target, "torch": target}

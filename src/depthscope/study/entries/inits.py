@@ -1,0 +1,73 @@
+"""Initialisers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from depthscope.study.entries.entry import Entry
+
+_FILL = "depthscope.models.init:fill"
+
+INIT: Mapping[str, Entry] = {
+    "gaussian": Entry(
+        summary="N(0, gain^2 / fan_in), biases 0",
+        targets={"numpy": "depthscope.lab.stacks:init_params", "torch": _FILL},
+    ),
+    "orthogonal": Entry(
+        summary="gain times an orthogonal matrix (a kernel as the matrix [out, in k k]), biases 0",
+        targets={"numpy": "depthscope.lab.stacks:init_params", "torch": _FILL},
+        sources=("saxe2014exact",),
+    ),
+    "xavier": Entry(
+        summary="N(0, 2 gain^2 / (fan_in + fan_out))", targets={"torch": _FILL}, sources=("glorot2010understanding",)
+    ),
+    "he_fan_in": Entry(
+        summary="N(0, 2 gain^2 / fan_in), the rule of the paper",
+        targets={"torch": _FILL},
+        sources=("he2015delving",),
+    ),
+    "he_fan_out": Entry(
+        summary="N(0, 2 gain^2 / fan_out), the rule of the authors' code",
+        targets={"torch": _FILL},
+        sources=("he2015delving",),
+    ),
+    "delta_orthogonal": Entry(
+        summary="kernels that are zero but for the centre tap, gain times a matrix with orthonormal columns",
+        targets={"torch": _FILL},
+        sources=("xiao2018dynamical",),
+    ),
+    "tat": Entry(
+        summary="delta-orthogonal kernels times max(sqrt(out/in), 1), as tailored activations want them",
+        targets={"torch": _FILL},
+        sources=("zhang2022tat",),
+    ),
+    "lsuv": Entry(
+        summary="orthonormal, then layer by layer divided by the deviation of the output on a batch until it is 1",
+        targets={"torch": _FILL},
+        options={"tolerance": 0.02, "max_tries": 20, "examples": 500},
+        limits={"tolerance": "(0, 1)", "max_tries": "[1, 1000]", "examples": "[2, 100000]"},
+        sources=("mishkin2016lsuv",),
+    ),
+    "fixup": Entry(
+        summary="He's times L^(-1/(2m-2)) in L branches of m layers; each branch's last layer and the classifier 0",
+        targets={"torch": _FILL},
+        sources=("zhang2019fixup",),
+    ),
+    "looks_linear": Entry(
+        summary="mirrored orthogonal blocks [[W, -W], [-W, W]]: with ReLU the untrained network is linear",
+        targets={"torch": _FILL},
+        sources=("balduzzi2017shattered",),
+    ),
+    "constructed": Entry(
+        summary="a shallower network, trained by the run's recipe, with identities put in to make up the depth",
+        targets={"torch": "depthscope.train.constructed:constructed"},
+        options={"from_depth": 20, "init": "he_fan_in"},
+        limits={"from_depth": "[1, 100000]"},
+        sources=("he2016resnet",),
+    ),
+    "torch": Entry(
+        summary="each module's own reset_parameters, as PyTorch has it by default",
+        targets={"torch": _FILL},
+        sources=("paszke2019pytorch",),
+    ),
+}

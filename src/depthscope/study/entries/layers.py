@@ -1,0 +1,77 @@
+"""Normalisers (with what stands in for one) and activations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from depthscope.study.entries.entry import Entry
+
+_STACK = "depthscope.lab.stacks:Stack"
+_NORMS = "depthscope.models.layers.norms"
+_WEIGHTED = "depthscope.models.layers.weighted"
+_ACTIVATIONS = "depthscope.models.layers.activations"
+
+NORM: Mapping[str, Entry] = {
+    "none": Entry(summary="no normaliser", targets={"numpy": _STACK, "torch": f"{_NORMS}:none"}),
+    "batch": Entry(
+        summary="batch normalisation before the activation",
+        targets={"numpy": "depthscope.lab.layers:batch_norm_forward", "torch": f"{_NORMS}:batch"},
+        sources=("ioffe2015batchnorm",),
+    ),
+    "layer": Entry(
+        summary="layer normalisation: of one example, over all its channels and places",
+        targets={"torch": f"{_NORMS}:layer"},
+        sources=("ba2016layernorm",),
+    ),
+    "group": Entry(
+        summary="group normalisation: of one example, over a group of channels and their places",
+        targets={"torch": f"{_NORMS}:group"},
+        options={"groups": 4},
+        limits={"groups": "[1, 65536]"},
+        sources=("wu2018groupnorm",),
+    ),
+    "instance": Entry(
+        summary="instance normalisation: of one example, over the places of one channel",
+        targets={"torch": f"{_NORMS}:instance"},
+        sources=("ulyanov2016instance",),
+    ),
+    "ws": Entry(
+        summary="weight standardisation alone: each output unit's weights to mean 0 and variance 1/fan_in",
+        targets={"torch": f"{_WEIGHTED}:StandardisedConv2d"},
+        sources=("qiao2019weight",),
+    ),
+    "ws_group": Entry(
+        summary="weight standardisation with group normalisation, as in its paper",
+        targets={"torch": f"{_WEIGHTED}:StandardisedConv2d"},
+        options={"groups": 4},
+        limits={"groups": "[1, 65536]"},
+        sources=("qiao2019weight", "wu2018groupnorm"),
+    ),
+    "scaled_ws": Entry(
+        summary="NFNet's scaled weight standardisation: g (W - mu)/sqrt(max(N var, 1e-4)) times the activation's scale",
+        targets={"torch": f"{_WEIGHTED}:ScaledConv2d"},
+        sources=("brock2021characterizing", "brock2021nfnet"),
+    ),
+    "fixup": Entry(
+        summary="Fixup's scalars instead: a bias before each weight and activation, one multiplier a branch",
+        targets={"torch": f"{_NORMS}:fixup"},
+        sources=("zhang2019fixup",),
+    ),
+}
+
+ACTIVATION: Mapping[str, Entry] = {
+    "tanh": Entry(
+        summary="tanh", targets={"numpy": "depthscope.lab.layers:tanh_forward", "torch": f"{_ACTIVATIONS}:tanh"}
+    ),
+    "relu": Entry(
+        summary="max(0, x)", targets={"numpy": "depthscope.lab.layers:relu_forward", "torch": f"{_ACTIVATIONS}:relu"}
+    ),
+    "linear": Entry(summary="no nonlinearity", targets={"numpy": _STACK, "torch": f"{_ACTIVATIONS}:linear"}),
+    "gelu": Entry(summary="x Phi(x)", targets={"torch": f"{_ACTIVATIONS}:gelu"}, sources=("hendrycks2016gelu",)),
+    "silu": Entry(summary="x sigmoid(x)", targets={"torch": f"{_ACTIVATIONS}:silu"}, sources=("hendrycks2016gelu",)),
+    "tat": Entry(
+        summary="tailored leaky ReLU: sqrt(2/(1+a^2)) times a leaky ReLU whose slope a the depth decides",
+        targets={"torch": f"{_ACTIVATIONS}:tat"},
+        sources=("zhang2022tat",),
+    ),
+}
