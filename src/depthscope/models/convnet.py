@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from depthscope.core.depth import cifar_blocks_per_stage
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.profile import Addition, Point
-from depthscope.models.shortcuts import SHORTCUTS
+from depthscope.models.shortcuts.skips import SHORTCUTS
 
 
 def cifar_resnet(

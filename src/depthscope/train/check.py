@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.data.dataset import Dataset
-from depthscope.study.catalog import is_user_code
+from depthscope.study.catalog import CATALOG, is_user_code
 from depthscope.study.metrics import PROBE
-from depthscope.study.run import RunSpec
+from depthscope.study.run import OPTION_FIELDS, RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import PROBE_BATCH
 from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes, probe_model, probe_stack
@@ -124,18 +124,28 @@ def _check_taken(specs: list[RunSpec]) -> None:
         for field in FAMILY_FIELDS:
             if takes(family, field):
                 continue
-            values = sorted({getattr(spec, field) for spec in specs if spec.family == family})
+            values = [_given(spec, field) for spec in specs if spec.family == family]
+            values = [value for at, value in enumerate(values) if value not in values[:at]]
+            values.sort(key=str if isinstance(values[0], dict) else None)
             if len(values) > 1:
                 shown = " and ".join(map(repr, values[:3]))
                 raise UserError(
                     f"{field}: {family} takes no argument {field!r}, so {field} = {shown} would be the same network. "
                     f"Take it, or vary an option of its own (model_options)."
                 )
-            if values[0] != RunSpec.model_fields[field].default and not RunSpec.model_fields[field].is_required():
+            known = RunSpec.model_fields[field]
+            if not known.is_required() and values[0] != known.get_default(call_default_factory=True):
                 raise UserError(
                     f"{field}: {family} takes no argument {field!r}, so {field} = {values[0]!r} would change nothing. "
                     "Leave it away."
                 )
+
+
+def _given(spec: RunSpec, field: str) -> Any:
+    """The value of a field; of options, those alone that are not what their name has by default."""
+    value = getattr(spec, field)
+    entry = CATALOG[OPTION_FIELDS[field]].get(getattr(spec, OPTION_FIELDS[field])) if field in OPTION_FIELDS else None
+    return {name: each for name, each in value.items() if each != entry.options[name]} if entry else value
 
 
 def _check_cifar10(specs: list[RunSpec], root: Path | None, progress: Callable[[int, int | None], None]) -> None:
@@ -158,10 +168,13 @@ _NETWORK = (
     "depth",
     "width",
     "shortcut",
+    "shortcut_options",
     "norm",
+    "norm_options",
     "activation",
     "model_options",
     "init",
+    "init_options",
     "gain",
     "stem_gain",
     "zero_last_gamma",
@@ -199,10 +212,10 @@ def _try_torch(spec: RunSpec, data: Dataset) -> set[str]:
     import torch
 
     from depthscope.models.construct import seeded
-    from depthscope.train.feed import normalised
+    from depthscope.train.feed import taken
     from depthscope.train.network import check_output, check_trainable, make_network, points_of
 
-    x, y = normalised(data, data.train, PROBE_BATCH if own_probes(spec) else 2)
+    x, y = taken(spec, data, data.train, PROBE_BATCH if own_probes(spec) else 2)
     with as_user_error(" with ".join(name for name in (spec.family, spec.init) if is_user_code(name)) or spec.family):
         model, _ = make_network(spec, data)
     with as_user_error(spec.family), seeded(0):

@@ -5,6 +5,7 @@ Shape letters: B batch, K classes.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -24,11 +25,11 @@ from depthscope.probes.points import find_points
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import target_of
-from depthscope.train.usercode import call, resolve
+from depthscope.train.feed import normalised
+from depthscope.train.usercode import call, resolve, takes
 
-FAMILY_FIELDS = ("depth", "width", "shortcut", "norm", "activation")
-"""Fields of a run that a family of the user's may take."""
-
+FAMILY_FIELDS = ("depth", "width", "shortcut", "shortcut_options", "norm", "norm_options", "activation")
+"""Fields of a run that a family may take; one of the user's takes those that its signature names."""
 
 SHAPES = ("num_inputs", "num_classes", "input_shape")
 """What else it may take, of the data set's shape."""
@@ -42,7 +43,15 @@ def make_network(
     Raises:
         UserError: the family gives no module; a tensor that no rule fills; see `models.init.fill`.
     """
-    own = is_user_code(spec.family)
+    further: dict[str, Any] = {}
+    if spec.init_options:
+        further["options"] = spec.init_options
+    if num := spec.init_options.get("examples"):
+        # As they are at the end of an epoch without augmentation: an initialiser is no place for further draws.
+        x, _ = normalised(data, data.train, int(str(num)))
+        further["examples"] = x.to(device, dtype)
+    if spec.stem_gain is not None:
+        further["gains"] = {"stem.weight": spec.stem_gain}
     return build(
         partial(make_module, spec, tuple(data.train.x.shape[1:]), data.num_classes),
         seed=spec.seed,
@@ -51,7 +60,8 @@ def make_network(
         init=_own_init(spec) if is_user_code(spec.init) else spec.init,
         gain=spec.gain,
         zero_last_gamma=spec.zero_last_gamma,
-        constants=own,
+        constants=is_user_code(spec.family),
+        **further,
     )
 
 
@@ -62,16 +72,24 @@ def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_classes: int) -
         UserError: the user's family gives no module.
     """
     shapes = {"num_inputs": input_shape[0], "num_classes": num_classes}
-    if not is_user_code(spec.family):
-        known: nn.Module = resolve(target_of("family", spec.family, "torch"))(
-            depth=spec.depth, width=spec.width, shortcut=spec.shortcut, **shapes, **spec.model_options
-        )
-        return known
     offered = {field: getattr(spec, field) for field in FAMILY_FIELDS}
+    if not is_user_code(spec.family):
+        make = resolve(target_of("family", spec.family, "torch"))
+        known: nn.Module = make(**_taken(make, {**offered, **shapes, **spec.model_options}))
+        return known
+    for field in ("shortcut_options", "norm_options"):
+        # A family that passes all that it is given on (**kwargs) is not handed options of names that have none.
+        if not offered[field] and not takes(spec.family, field, by_name=True):
+            del offered[field]
     found = call(spec.family, {**offered, **shapes, "input_shape": input_shape}, spec.model_options)
     if not isinstance(found, nn.Module):
         raise UserError(f"{spec.family}: returned {type(found).__name__}; wanted a torch.nn.Module.")
     return found
+
+
+def _taken(make: Any, offered: dict[str, Any]) -> dict[str, Any]:
+    """What a family of ours takes: all, once each has been written to the contract."""
+    return {name: value for name, value in offered.items() if name in inspect.signature(make).parameters}
 
 
 INIT_ARGUMENTS = ("name", "shape", "module", "rng", "gain")

@@ -126,9 +126,11 @@ def as_user_error(target: str) -> Iterator[None]:
         raise UserError(f"{target}: raised {told(error)}") from error
 
 
-def takes(target: str, name: str) -> bool:
-    """Whether the function has an argument of this name, or takes any."""
+def takes(target: str, name: str, *, by_name: bool = False) -> bool:
+    """Whether the function has an argument of this name, or (unless `by_name`) takes any."""
     parameters = _parameters(target)
+    if by_name:
+        return name in parameters
     return name in parameters or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
 
 
