@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Any
 
 from depthscope.core.errors import UserError
@@ -88,6 +90,56 @@ def family_blocks(family: str, depth: int, **options: Any) -> tuple[int, ...] | 
         rule = bottleneck_blocks_per_stage if options.get("bottleneck") else cifar_blocks_per_stage
         return (rule(depth),) * 3
     return None
+
+
+TAT_SIMILARITY = 0.9
+"""What orthogonal inputs' cosine becomes at the end of a tailored network."""
+
+
+@lru_cache(maxsize=256)
+def tat_slope(depth: int) -> float:
+    """The slope a of the tailored leaky ReLU, by which `depth` - 1 activations in a row take a cosine of 0 to .9.
+
+    One activation between wide Gaussian (or orthogonal) layers takes the cosine c of two inputs to
+    C(c) = c + (1-a)^2/(pi (1+a^2)) (sqrt(1-c^2) - c arccos c). A larger a moves it less: at a = 1, linear, not at all.
+    Each weighted layer but the head is followed by one activation. Where there are residual additions the path is
+    taken as if there were none; it then moves the cosine less than .9.
+
+    Source: Zhang et al. 2022, arXiv 2203.08120, section 4.
+
+    Args:
+        depth: weighted layers on the longest path, from the stem to the head.
+
+    Raises:
+        UserError: no slope from 0 (ReLU) to 1 does it, since ReLU itself ends below .9: 12 activations at most.
+
+    >>> [round(tat_slope(depth), 5) for depth in (21, 51, 101)]
+    [0.18138, 0.43052, 0.57044]
+    """
+    num_activations = depth - 1
+    if tat_end(0.0, num_activations) < TAT_SIMILARITY:
+        raise UserError(
+            f"activation tat: no slope exists at {depth} weighted layers, where the cosine of two inputs stays below "
+            f"{TAT_SIMILARITY} with ReLU already. Choose relu, or 14 weighted layers or more."
+        )
+    low, high = 0.0, 1.0
+    for _ in range(53):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tat_end(middle, num_activations) > TAT_SIMILARITY else (low, middle)
+    return (low + high) / 2
+
+
+def tat_end(slope: float, num_activations: int) -> float:
+    """The C map of `tat_slope` composed `num_activations` times, from 0.
+
+    >>> round(tat_end(0.0, 12), 4)
+    0.8971
+    """
+    cosine = 0.0
+    step = (1 - slope) ** 2 / (math.pi * (1 + slope * slope))
+    for _ in range(num_activations):
+        cosine = min(1.0, cosine + step * (math.sqrt(1 - cosine * cosine) - cosine * math.acos(cosine)))
+    return cosine
 
 
 def profile_steps(num_steps: int, steps_per_epoch: int | None) -> tuple[int, ...]:

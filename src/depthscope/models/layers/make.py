@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
+
+from depthscope.core.depth import tat_slope
+from depthscope.core.errors import UserError, unknown_name
+from depthscope.models.layers import activations, norms, weighted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm:
+    """What one name of the catalogue's kind `norm` makes.
+
+    Attributes:
+        normaliser: a function of `norms`.
+        conv: its convolution.
+        linear: its linear layer.
+        bias: whether its weighted layers have a bias: where the normaliser has no shift of its own.
+    """
+
+    normaliser: Callable[..., nn.Module]
+    conv: type[nn.Conv2d] = nn.Conv2d
+    linear: type[nn.Linear] = nn.Linear
+    bias: bool = False
+
+
+NORMS: Mapping[str, Norm] = {
+    "none": Norm(normaliser=norms.none, bias=True),
+    "batch": Norm(normaliser=norms.batch),
+    "layer": Norm(normaliser=norms.layer),
+    "group": Norm(normaliser=norms.group),
+    "instance": Norm(normaliser=norms.instance),
+    "ws": Norm(normaliser=norms.none, conv=weighted.StandardisedConv2d, linear=weighted.StandardisedLinear, bias=True),
+    "ws_group": Norm(normaliser=norms.group, conv=weighted.StandardisedConv2d, linear=weighted.StandardisedLinear),
+    "scaled_ws": Norm(normaliser=norms.none, conv=weighted.ScaledConv2d, linear=weighted.ScaledLinear, bias=True),
+    "fixup": Norm(normaliser=norms.fixup, conv=weighted.ShiftedConv2d, linear=weighted.ShiftedLinear),
+}
+"""Name -> what it makes."""
+
+ACTIVATIONS: Mapping[str, Callable[[int], nn.Module]] = {
+    "tanh": activations.tanh,
+    "relu": activations.relu,
+    "linear": activations.linear,
+    "gelu": activations.gelu,
+    "silu": activations.silu,
+    "tat": activations.tat,
+}
+"""Name -> the function of the network's depth that makes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +62,15 @@ class Layers:
         norm: a name of the catalogue's kind `norm`.
         activation: a name of the catalogue's kind `activation`.
         spatial: images (convolutions) or vectors (linear layers).
-        depth: weighted layers of the network, which the slope of `tat` depends on.
+        depth: weighted layers on the longest path, from the stem to the head, which the slope of `tat` depends on.
         norm_options: options of `norm`.
+
+    Raises:
+        UserError: an unknown name.
+
+    >>> layers = Layers(norm="layer", activation="silu", spatial=False)
+    >>> layers.weighted(2, 3), type(layers.normaliser(3)).__name__, layers.act()
+    (Linear(in_features=2, out_features=3, bias=False), 'LayerNorm', SiLU())
     """
 
     norm: str = "batch"
@@ -27,22 +79,74 @@ class Layers:
     depth: int = 0
     norm_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def weighted(self, num_in: int, num_out: int, *, kernel: int = 3, stride: int = 1) -> nn.Module:
+    def __post_init__(self) -> None:
+        for kind, name, known in (("norm", self.norm, NORMS), ("activation", self.activation, ACTIVATIONS)):
+            if name not in known:
+                raise UserError(unknown_name(kind, name, known))
+
+    def weighted(
+        self, num_in: int, num_out: int, *, kernel: int = 3, stride: int = 1, activated: bool = True
+    ) -> nn.Module:
         """A convolution with padding kernel // 2, or a linear layer, as the normaliser wants it.
 
-        It has a bias where no normaliser with a shift of its own follows.
+        It has a bias where no normaliser with a shift of its own goes with it.
+
+        Args:
+            num_in: channels (units) in.
+            num_out: channels (units) out.
+            kernel: size of the convolution's window.
+            stride: of the convolution.
+            activated: whether an activation feeds it (all but a stem), whose scale `scaled_ws` makes up for.
         """
-        raise NotImplementedError
+        made = NORMS[self.norm]
+        options: dict[str, Any] = {"bias": made.bias}
+        if self.norm == "scaled_ws" and activated:
+            options["scale"] = self.activation_scale()
+        if self.spatial:
+            return made.conv(num_in, num_out, kernel, stride=stride, padding=kernel // 2, **options)
+        return made.linear(num_in, num_out, **options)
 
     def normaliser(self, num: int, *, ends_branch: bool = False) -> nn.Module:
-        """What follows a weighted layer: a normaliser, or what stands in for one; `nn.Identity` without.
+        """What goes with a weighted layer: a normaliser, or what stands in for one; `nn.Identity` without.
 
         Args:
             num: its channels.
             ends_branch: it is the last module of a residual branch (where Fixup has its multiplier).
+
+        Raises:
+            UserError: the normaliser is not to be had at this width, or for vectors.
         """
-        raise NotImplementedError
+        return NORMS[self.norm].normaliser(num, spatial=self.spatial, ends_branch=ends_branch, **self.norm_options)
+
+    def branch_end(self, num: int) -> nn.Module:
+        """What closes a branch that ends in a weighted layer (pre-activation): Fixup's scalars, else the identity."""
+        return self.normaliser(num, ends_branch=True) if self.norm == "fixup" else nn.Identity()
+
+    def head(self, num_in: int, num_out: int) -> nn.Linear:
+        """The classifier: plain, whatever the normaliser, with a bias; under Fixup its input has a scalar too."""
+        return weighted.ShiftedLinear(num_in, num_out) if self.norm == "fixup" else nn.Linear(num_in, num_out)
 
     def act(self) -> nn.Module:
-        """A new module of the activation, not in place."""
-        raise NotImplementedError
+        """A new module of the activation, not in place.
+
+        Raises:
+            UserError: `tat` has no slope at this depth.
+        """
+        return ACTIVATIONS[self.activation](self.depth)
+
+    def activation_scale(self) -> float:
+        """About 1/sd(act(z)) of a standard normal z, as NFNet has it.
+
+        Raises:
+            UserError: NFNet has none for this activation.
+        """
+        if self.activation not in weighted.ACTIVATION_SCALES:
+            raise UserError(
+                f"norm scaled_ws: has no scale for activation {self.activation!r}. "
+                f"Known: {', '.join(sorted(weighted.ACTIVATION_SCALES))}."
+            )
+        return weighted.ACTIVATION_SCALES[self.activation]
+
+    def derived(self) -> dict[str, float]:
+        """What the depth decided: `tat_slope`."""
+        return {"tat_slope": tat_slope(self.depth)} if self.activation == "tat" else {}
