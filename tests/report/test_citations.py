@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 
 import pytest
 from tests.report.conftest import Study
@@ -20,6 +21,11 @@ def test_every_source_of_the_catalogue_and_of_the_bundled_studies_has_an_entry()
     assert named <= set(BIBTEX)
 
 
+def test_no_key_stands_twice() -> None:
+    text = (resources.files("depthscope.report") / "assets" / "sources.bib").read_text(encoding="utf-8")
+    assert len(re.findall(r"^@", text, flags=re.M)) == len(BIBTEX)
+
+
 def test_entries_are_well_formed_and_carry_their_own_key() -> None:
     for key, entry in BIBTEX.items():
         assert re.match(rf"@(inproceedings|misc|techreport)\{{{key},\n", entry)
@@ -35,6 +41,9 @@ def test_entries_are_well_formed_and_carry_their_own_key() -> None:
         ("yang2019meanfield", "1902.08129"),
         ("poole2016exponential", "1606.05340"),
         ("schoenholz2017deep", "1611.01232"),
+        ("zhang2022tat", "2203.08120"),
+        ("hayou2021stable", "2010.12859"),
+        ("xiao2018dynamical", "1806.05393"),
     ],
 )
 def test_eprints(key: str, eprint: str) -> None:
