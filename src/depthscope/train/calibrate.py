@@ -17,8 +17,8 @@ from depthscope.study.expand import Task
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
 from depthscope.train.cost import data_shape
-from depthscope.train.memory import EVAL_BATCH
 from depthscope.train.start import portions, run_task
+from depthscope.train.twin import eval_batch
 
 Clock = Callable[[], float]
 
@@ -160,7 +160,7 @@ def _length(spec: RunSpec, context: Context) -> tuple[int, int]:
     per_epoch = -(-num // min(spec.batch_size or num, num))
     num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * per_epoch
     measured = set(spec.measures) - {"gradcheck"}
-    steps = profile_steps(num_steps, None if spec.backend == "numpy" else per_epoch)
+    steps = profile_steps(num_steps, None if spec.backend == "numpy" else per_epoch, spec.measure_steps)
     return num_steps, len(steps) if measured else 0
 
 
@@ -268,5 +268,5 @@ def _evaluation(spec: RunSpec, context: Context, step: float, clock: Clock) -> f
         return step * num / shape.num_train * (2 / 3 if spec.precision == "float32" else 1 / 3)
     from depthscope.train.count import time_forward
 
-    examples = min(EVAL_BATCH, shape.num_train)
+    examples = eval_batch(spec, shape.num_train)
     return time_forward(spec, context, examples, clock) * num / examples

@@ -69,11 +69,14 @@ def data_shape(spec: RunSpec, root: Path | None = None) -> DataShape:
             num_held=held,
             itemsize=data.train.x.itemsize,
         )
+    held = _option(spec, "validation")
     if spec.data == "spiral":
         arms = _option(spec, "arms")
-        num = arms * _option(spec, "points_per_arm")
-        return DataShape(input_shape=(2,), num_classes=arms, num_train=num, num_held=num, itemsize=8)
-    size, held = _option(spec, "image_size"), _option(spec, "validation")
+        num, tested = arms * _option(spec, "points_per_arm"), not spec.data_options.get("without_test")
+        return DataShape(
+            input_shape=(2,), num_classes=arms, num_train=num - held, num_held=held + num * tested, itemsize=8
+        )
+    size = _option(spec, "image_size")
     return DataShape(
         input_shape=(3, size, size),
         num_classes=10,

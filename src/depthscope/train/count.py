@@ -14,7 +14,7 @@ from depthscope.models.construct import construct, seeded
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
-from depthscope.train.feed import normalised
+from depthscope.train.feed import taken
 from depthscope.train.layout import lay_out
 from depthscope.train.memory import DataShape
 from depthscope.train.network import make_module, make_network
@@ -83,7 +83,7 @@ def time_forward(spec: RunSpec, context: Context, num: int, clock: Callable[[], 
         model, _ = make_network(spec, data, device=context.device)
         if len(data.train.x.shape) == 4 and not is_user_code(spec.family):
             model = lay_out(model, context.device)
-        x = normalised(data, data.train, num)[0].to(context.device)
+        x = taken(spec, data, data.train, num)[0].to(context.device)
         model.eval()
         model(x).cpu()
         begin = clock()

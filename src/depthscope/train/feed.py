@@ -14,10 +14,11 @@ from torch import Tensor
 from depthscope.data.batches import augmentation, order
 from depthscope.data.dataset import Dataset, Split
 from depthscope.study.run import RunSpec
+from depthscope.train.twin import is_twin
 
 
 class Feed:
-    """A data set on a device, normalised by the training split's mean and standard deviation.
+    """A data set on a device, as the run's network takes it; see `taken`.
 
     Args:
         data: images [N, C, H, W] or vectors [N, I].
@@ -41,8 +42,8 @@ class Feed:
         self._padded = torch.nn.functional.pad(self.train[0], (pad,) * 4) if spec.augment == "crop_flip" else None
 
     def _tensors(self, split: Split) -> tuple[Tensor, Tensor]:
-        x, y = normalised(self._data, split)
-        return x.to(self._device, self._dtype), y.to(self._device)
+        x, y = taken(self._spec, self._data, split)
+        return x.to(self._dtype).to(self._device), y.to(self._device)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -70,8 +71,14 @@ class Feed:
                 yield crop_flip(self._padded, batch, dy_B, dx_B, flip_B, x.shape[-2], x.shape[-1]), y[batch]
 
 
-def normalised(data: Dataset, split: Split, num: int | None = None) -> tuple[Tensor, Tensor]:
-    """(x, y) of the first `num` examples of a split (None: all), x in float32 and normalised by the training split."""
+def taken(spec: RunSpec, data: Dataset, split: Split, num: int | None = None) -> tuple[Tensor, Tensor]:
+    """(x, y) of the first `num` examples of a split (None: all), as the run's network takes them.
+
+    x is normalised by the training split's mean and standard deviation, in float32; for a family that the laboratory
+    has too it is left as it is, in the data set's own precision.
+    """
+    if is_twin(spec):
+        return torch.from_numpy(np.array(split.x[:num])), torch.from_numpy(np.array(split.y[:num]))
     shape = (1, -1) + (1,) * (data.train.x.ndim - 2)
     mean = torch.from_numpy(data.mean.astype(np.float32)).reshape(shape)
     std = torch.from_numpy(np.where(data.std > 0, data.std, 1).astype(np.float32)).reshape(shape)

@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from depthscope.study.run import RunSpec
-from depthscope.train.measure import PROBE_BATCH
-
-EVAL_BATCH = 512
-"""Examples that are evaluated at once."""
+from depthscope.train.twin import eval_batch, probe_batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +99,9 @@ def torch_memory(spec: RunSpec, data: DataShape, model: Any, saved: int | None, 
     per_example = width * ((saved or 0) + 2 * largest)  # in the backward pass a gradient comes in as one goes out
     layers = "layers" in spec.measures
     # An evaluation keeps nothing: a block's input, and the input and the output of the two layers at work.
-    phases = [per_example * batch, width * 4 * largest * min(EVAL_BATCH, num)]
+    phases = [per_example * batch, width * 4 * largest * eval_batch(spec, num)]
     if layers:
-        phases.append(2.0 * ((saved or 0) + 2 * largest) * min(PROBE_BATCH, data.num_train))
+        phases.append(2.0 * ((saved or 0) + 2 * largest) * probe_batch(spec, data.num_train))
     padded = 0
     if spec.augment == "crop_flip" and len(data.input_shape) == 3:
         channels, height, across = data.input_shape

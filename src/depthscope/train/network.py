@@ -25,7 +25,7 @@ from depthscope.probes.points import find_points
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import target_of
-from depthscope.train.feed import normalised
+from depthscope.train.feed import taken
 from depthscope.train.usercode import call, resolve, takes
 
 FAMILY_FIELDS = ("depth", "width", "shortcut", "shortcut_options", "norm", "norm_options", "activation")
@@ -48,7 +48,7 @@ def make_network(
         further["options"] = spec.init_options
     if num := spec.init_options.get("examples"):
         # As they are at the end of an epoch without augmentation: an initialiser is no place for further draws.
-        x, _ = normalised(data, data.train, int(str(num)))
+        x, _ = taken(spec, data, data.train, int(str(num)))
         further["examples"] = x.to(device, dtype)
     if spec.stem_gain is not None:
         further["gains"] = {"stem.weight": spec.stem_gain}

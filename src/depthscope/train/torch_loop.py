@@ -23,21 +23,13 @@ from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
 from depthscope.train.feed import Feed
 from depthscope.train.layout import lay_out
-from depthscope.train.measure import (
-    PROBE_BATCH,
-    diverged,
-    diverged_at,
-    keep_factors,
-    layer_facts,
-    layer_rows,
-    metric_rows,
-)
-from depthscope.train.memory import EVAL_BATCH
+from depthscope.train.measure import diverged, diverged_at, keep_factors, layer_facts, layer_rows, metric_rows
 from depthscope.train.network import additions_of, draws_of_step, make_network, make_optimizer, points_of
 from depthscope.train.probing import keep_last, own_probes, probe_model
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import Standing, check_made_of, made_of, new_state, summary_of
 from depthscope.train.torch_state import restore, tensors_of
+from depthscope.train.twin import eval_batch, is_twin, probe_batch
 from depthscope.train.usercode import code_digests
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -174,7 +166,9 @@ class _Run:
 
     def _train(self) -> Generator[Event | SafePoint, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
-        wanted = set(profile_steps(self.num_steps, self.feed.steps_per_epoch))
+        # Where all examples are one batch, each step ends an epoch: the laboratory has no epochs.
+        steps_per_epoch = None if is_twin(self.spec) and self.feed.steps_per_epoch == 1 else self.feed.steps_per_epoch
+        wanted = set(profile_steps(self.num_steps, steps_per_epoch, self.spec.measure_steps))
         while self.step < self.num_steps:
             epoch, batch = divmod(self.step, self.feed.steps_per_epoch)
             begin, seen = self.step - batch, epoch * self.feed.num_examples
@@ -253,9 +247,9 @@ class _Run:
 
     @torch.no_grad()
     def _clean_pass(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        total, hits = 0.0, 0
-        for start in range(0, len(y), EVAL_BATCH):
-            part = slice(start, start + EVAL_BATCH)
+        total, hits, size = 0.0, 0, eval_batch(self.spec, len(y))
+        for start in range(0, len(y), size):
+            part = slice(start, start + size)
             # MPS has no float64, and the sum of ten thousand losses wants it.
             logits_BK = self.model(x[part]).cpu().double()
             y_B = y[part].cpu()
@@ -266,15 +260,19 @@ class _Run:
     def _profile(self, step: int) -> Profile | None:
         if self.probe is None:
             return None
-        x, y = self.feed.train
-        profile = self.probe.measure(x[:PROBE_BATCH], y[:PROBE_BATCH], step=step)
+        profile = self.probe.measure(*self._probe_batch(), step=step)
         keep_factors(self.summary, profile, step)
         return profile
+
+    def _probe_batch(self) -> tuple[Tensor, Tensor]:
+        x, y = self.feed.train
+        num = probe_batch(self.spec, len(y))
+        return x[:num], y[:num]
 
     def _own_rows(self, step: int) -> Iterator[Event]:
         """What the user's probes measure of the model as it stands."""
         if self.own_probes:
-            x, y = (each[:PROBE_BATCH] for each in self.feed.train)
+            x, y = self._probe_batch()
             rows = probe_model(self.own_probes, self.model, x, y, spec=self.spec, step=step)
             keep_last(self.summary, rows)
             if rows:
