@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from depthscope.core.profile import Addition, Point
 from depthscope.models.checkpoint import Blocks, segments
+from depthscope.probes.watch import profile
 
 
 class Block(nn.Module):
-    """relu(x + drop(bn(conv(x)))), which counts how often it is computed."""
+    """relu(skip(x) + drop(bn(conv(x)))), which counts how often it is computed."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.skip = nn.Identity()
         self.conv = nn.Conv2d(4, 4, 3, padding=1, bias=False)
         self.bn = nn.BatchNorm2d(4)
         self.drop = nn.Dropout(0.4)
@@ -24,7 +28,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
-        out: Tensor = self.relu(x + self.drop(self.bn(self.conv(x))))
+        out: Tensor = self.relu(self.skip(x) + self.drop(self.bn(self.conv(x))))
         return out
 
 
@@ -59,11 +63,29 @@ def test_no_bit_differs_with_batch_norm_and_dropout() -> None:
 
 def test_each_block_but_the_last_segments_is_computed_twice() -> None:
     model = made(True)
+    blocks = [each for each in model.modules() if isinstance(each, Block)]
     model(torch.randn(2, 3, 6, 6)).sum().backward()
-    assert [block.calls for block in model[1]] == [2] * 4 + [1] * 3
+    assert [block.calls for block in blocks] == [2] * 4 + [1] * 3
     with torch.no_grad():
         model(torch.randn(2, 3, 6, 6))
-    assert [block.calls for block in model[1]] == [3] * 4 + [2] * 3
+    assert [block.calls for block in blocks] == [3] * 4 + [2] * 3
+
+
+def test_a_probe_measures_the_same_in_a_checkpointed_network() -> None:
+    points = [
+        Point(layer=f"1.{at}.conv", kind="conv", weight=f"1.{at}.conv.weight", output=f"1.{at}.relu") for at in range(7)
+    ]
+    additions = [
+        Addition(block=f"1.{at}", branch=f"1.{at}.drop", skip=f"1.{at}.skip", layer=f"1.{at}.conv") for at in range(7)
+    ]
+    x, y = torch.randn(3, 3, 6, 6), torch.zeros(3, 4, 6, 6)
+
+    def measured(checkpointing: bool) -> object:
+        model = made(checkpointing)
+        torch.manual_seed(8)  # dropout draws in the copy too
+        return profile(model, nn.functional.mse_loss, x, y, points=points, additions=additions)
+
+    assert measured(True) == measured(False)
 
 
 def test_infinite_activations_leave_the_same_running_statistics() -> None:
@@ -112,7 +134,7 @@ def saved(run: Callable[[], Tensor]) -> int:
 def test_it_keeps_the_inputs_of_segments_and_the_last_segment() -> None:
     x = torch.randn(4, 3, 16, 16)
     image = 4 * 4 * 16 * 16 * 4
-    plain, spared = (saved(lambda each=made(on, 25): each(x)) for on in (False, True))
+    plain, spared = (saved(partial(made(on, 25), x)) for on in (False, True))
     # A block keeps three images and a mask: the inputs of its convolution, its batch norm and the next block.
     assert plain > 25 * 3 * image
     assert spared < (5 + 5 * 4) * image

@@ -87,6 +87,7 @@ class Probe:
         self._indices = {point.layer: index for index, point in enumerate(self.points)}
         self._measured: dict[tuple[str, str], Tensor] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
+        self._listens = False
         for output in dict.fromkeys(point.output for point in self.points):
             self._module(output).register_forward_hook(self._watch_output(output))
         for addition in self.additions:
@@ -115,7 +116,10 @@ class Probe:
             self._shadow.refresh()
             self._shapes.clear()
             try:
+                self._listens = True
                 output = self._shadow.model(self._shadow.lay_out(inputs))
+                # Activation checkpointing computes in the backward pass again what has been measured.
+                self._listens = False
                 self._check_called()
                 loss = self._loss_fn(output, self._shadow.lay_out(targets))
                 for name, weight in self._weights.items():
@@ -161,6 +165,8 @@ class Probe:
             self._keep(name, "dh_mean_abs", _mean_abs(gradient))
 
         def on_output(_module: nn.Module, _inputs: object, h: object) -> None:
+            if not self._listens:
+                return
             h = _checked(name, h)
             # Reduced here and now: keeping h would hold its memory, and a later in-place operation
             # would overwrite it. A tensor's own hook, unlike a full backward hook, bears such operations.
@@ -175,6 +181,8 @@ class Probe:
 
     def _watch_operand(self, name: str) -> Callable[[nn.Module, object, object], None]:
         def on_output(_module: nn.Module, _inputs: object, operand: object) -> None:
+            if not self._listens:
+                return
             values = _checked(name, operand).detach()
             # Over all but the first dimension, without flattening: that would copy a channels-last tensor.
             norms_B = torch.linalg.vector_norm(values, dim=tuple(range(1, values.ndim)))
