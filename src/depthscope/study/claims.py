@@ -2,77 +2,20 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
-from math import isfinite
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from depthscope.core.errors import shown, unknown_name
+from depthscope.core.errors import unknown_name
 from depthscope.study.faults import FieldFaults
 from depthscope.study.metrics import SUMMARY, is_metric, worse_side
 from depthscope.study.run import Bool, Float, Frozen
 from depthscope.study.scale import Bound, bound_faults, unit_faults
+from depthscope.study.values import Overrides, Text, one_or_list
 
 Expect = Literal["at_least", "at_most"]
-MAX_NESTING = 20
-"""Tables within tables; a run's options have two."""
-
-MAX_INTEGER = 2**63
-"""TOML promises 64 bits."""
-
-
-def one_line(text: str) -> str:
-    """`text` as it came, if it holds no control characters.
-
-    Raises:
-        ValueError: it does.
-    """
-    bad = next((letter for letter in text if unicodedata.category(letter) == "Cc"), None)
-    if bad is not None:
-        raise ValueError(f"holds the control character {bad!r}; wanted one line of text.")
-    return text
-
-
-Line = Annotated[str, AfterValidator(one_line), Field(min_length=1, max_length=2000)]
-"""Words for a page: no control characters, which no page or picture can show."""
-
-Text = Annotated[dict[Literal["en", "zh"], Line], Field(min_length=1)]
-
-
-def toml_values(values: dict[str, Any]) -> dict[str, Any]:
-    """`values` as they came, if a study file can hold them and a record can repeat them.
-
-    Raises:
-        FieldFaults: a date, None, a number that is not finite, or an integer of more than 64 bits.
-    """
-    faults = [(key, f"a run has no such value: {shown(value)}.") for key, value in values.items() if not _plain(value)]
-    if faults:
-        raise FieldFaults(faults)
-    return values
-
-
-def _plain(value: Any, depth: int = 0) -> bool:
-    if depth > MAX_NESTING:
-        return False
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _plain(each, depth + 1) for key, each in value.items())
-    if isinstance(value, list | tuple):
-        return all(_plain(each, depth + 1) for each in value)
-    if isinstance(value, int | float):
-        return -MAX_INTEGER <= value < MAX_INTEGER or (isinstance(value, float) and isfinite(value))
-    return isinstance(value, str)
-
-
-Overrides = Annotated[dict[str, Any], AfterValidator(toml_values)]
-"""Fields of a run and their values; a dotted key such as `data_options.num_train` reaches into options."""
-
-
-def one_or_list(value: Any) -> str:
-    """Which member of a union of one value and a list is meant, so that a fault is told once."""
-    return "<list>" if isinstance(value, list | tuple) else "<one>"
 
 
 class Select(Frozen):
@@ -133,6 +76,26 @@ class DifferenceClaim(_Claim):
     kind: Literal["difference"]
     a: Select
     b: Select
+    expect: Expect
+    than: Float
+
+    def _bound(self) -> Bound:
+        return Bound("than", self.than, self.expect, self.than, -1, 1)
+
+
+class SomeDifferenceClaim(_Claim):
+    """At least one of several differences metric(a) - metric(b), paired by seed, is at least or at most `than`.
+
+    `a` lists the selections, each of which is compared with the one `b`. Supported where the interval of any difference
+    satisfies the bound, at a level corrected for their number (Holm), so that those named as satisfying it are all so
+    with the level's probability. Refuted where the interval of EVERY one violates it, which takes no correction (an
+    intersection-union test). Else undecided. With `expect = "at_least"` of an accuracy and `than` under zero it says
+    that some alternative is not inferior, by the margin -than.
+    """
+
+    kind: Literal["some_difference"]
+    a: Annotated[tuple[Select, ...], Field(min_length=2, description="the alternatives: two selections or more")]
+    b: Select = Field(description="what each of them is compared with")
     expect: Expect
     than: Float
 
@@ -251,7 +214,13 @@ class MonotoneClaim(_Claim):
 
 
 Claim = Annotated[
-    DifferenceClaim | DifferenceInDifferencesClaim | LevelClaim | TheoryClaim | NoDegradationClaim | MonotoneClaim,
+    DifferenceClaim
+    | SomeDifferenceClaim
+    | DifferenceInDifferencesClaim
+    | LevelClaim
+    | TheoryClaim
+    | NoDegradationClaim
+    | MonotoneClaim,
     Field(discriminator="kind"),
 ]
 KINDS: Mapping[str, type[_Claim]] = MappingProxyType(
@@ -280,6 +249,8 @@ def located_selects(claim: Claim) -> tuple[tuple[str, Select], ...]:
     match claim:
         case DifferenceClaim() | NoDegradationClaim():
             return (("a", claim.a), ("b", claim.b))
+        case SomeDifferenceClaim():
+            return (*((f"a.{index}", select) for index, select in enumerate(claim.a)), ("b", claim.b))
         case DifferenceInDifferencesClaim():
             named = (("first", claim.first), ("second", claim.second))
             return tuple((f"{name}.{index}", select) for name, pair in named for index, select in enumerate(pair))

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from depthscope.study.claims import one_or_list
 from depthscope.study.run import Int
+from depthscope.study.values import one_or_list
 
 
 def repeated(seeds: Iterable[int]) -> int | None:
