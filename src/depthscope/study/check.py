@@ -14,12 +14,14 @@ from depthscope.study.claims import (
     MonotoneClaim,
     NoDegradationClaim,
     Select,
+    SomeDifferenceClaim,
     judged_at,
     located_selects,
 )
 from depthscope.study.overlay import overlap
 from depthscope.study.run import RunSpec
-from depthscope.study.study import Arm, Overrides, Part, StudySpec
+from depthscope.study.study import Arm, Part, StudySpec
+from depthscope.study.values import Overrides
 
 RUN_FIELDS = tuple(field for field in RunSpec.model_fields if field != "seed")
 ALL_FIELDS = "`depthscope schema`"
@@ -118,6 +120,11 @@ def _comparison_faults(claim: Claim, part: Part, cells: Sequence[Cell], path: st
     match claim:
         case DifferenceClaim() | NoDegradationClaim():
             pairs = [("a", "b")]
+        case SomeDifferenceClaim():
+            pairs = [(f"a.{index}", "b") for index in range(len(claim.a))]
+            for index, select in enumerate(claim.a):
+                if select in claim.a[:index]:
+                    yield f"{path}.a.{index}", "stands twice in the list; each alternative is counted once."
         case DifferenceInDifferencesClaim():
             pairs = [("first.0", "first.1"), ("second.0", "second.1")]
             if claim.first == claim.second:

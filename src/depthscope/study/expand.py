@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
-
 from depthscope.core.errors import FaultsError, unknown_name
 from depthscope.core.hashing import digest
 from depthscope.study.catalog import CATALOG
@@ -21,7 +19,9 @@ from depthscope.study.overlay import Origins, layered, merge, origin
 from depthscope.study.resources import DEFAULT, Resources
 from depthscope.study.run import OPTION_FIELDS, RunSpec, incoherences
 from depthscope.study.selection import tuned_faults, tuning_faults
-from depthscope.study.study import Overrides, Part, StudySpec
+from depthscope.study.study import Part, StudySpec
+from depthscope.study.values import Overrides
+from pydantic import ValidationError
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-
 from depthscope.core.hashing import digest
-from depthscope.study.claims import Claim, Text, toml_values
-from depthscope.study.claims import Overrides as Overrides
+from depthscope.study.claims import Claim
 from depthscope.study.resources import Resources, ResourceTable, resolved
 from depthscope.study.run import Frozen
 from depthscope.study.seeds import Seeds, listed
 from depthscope.study.tuning import Tuned, Tuning
+from depthscope.study.values import Overrides, Text, toml_values
+from pydantic import AfterValidator, Field
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Axes = Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], AfterValidator(toml_values)]

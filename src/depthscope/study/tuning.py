@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
-
 from depthscope.core.errors import shown
 from depthscope.study.metrics import worse_side
 from depthscope.study.run import Float, Frozen, Int
 from depthscope.study.seeds import MAX_SEEDS, Seed, Seeds, listed
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
 FIRST_SELECTION_SEED = MAX_SEEDS
 """A number of selection seeds counts from here: a number of a study's own seeds never gets so far."""
