@@ -14,7 +14,7 @@ from depthscope.analysis import samples
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
 from depthscope.record.schema import RunRecord
-from depthscope.study.run import OPTION_FIELDS, RunSpec
+from depthscope.study.run import OPTION_FIELDS, UNIDENTIFIED, RunSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def controls(results: Results) -> tuple[Control, ...]:
 
 def differing_fields(a: RunSpec, b: RunSpec) -> tuple[str, ...]:
     """The fields in which two specs differ, options by their dotted name; seed and measures are no difference."""
-    left, right = (spec.model_dump(mode="json", exclude={"seed", "measures"}) for spec in (a, b))
+    left, right = (spec.model_dump(mode="json", exclude={"seed", *UNIDENTIFIED}) for spec in (a, b))
     names: list[str] = []
     for field in left:
         if isinstance(left[field], dict) and isinstance(right[field], dict):

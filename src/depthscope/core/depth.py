@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -142,16 +143,16 @@ def tat_end(slope: float, num_activations: int) -> float:
     return cosine
 
 
-def profile_steps(num_steps: int, steps_per_epoch: int | None) -> tuple[int, ...]:
-    """The steps at which layers are logged: 0, 1, 2, 4, 8, ... and the end of each epoch.
+def profile_steps(num_steps: int, steps_per_epoch: int | None, further: Iterable[int] = ()) -> tuple[int, ...]:
+    """The steps at which layers are logged: 0, 1, 2, 4, 8, ... and the end of each epoch; and those asked for.
 
     Step t is the state after t updates, so 0 is the untrained network and `num_steps` the trained one.
 
-    >>> profile_steps(10, 4)
-    (0, 1, 2, 4, 8, 10)
+    >>> profile_steps(10, 4), profile_steps(10, None, further=(3, 5, 20))
+    ((0, 1, 2, 4, 8, 10), (0, 1, 2, 3, 4, 5, 8, 10))
     """
     assert num_steps >= 0
-    steps = {0, num_steps}
+    steps = {0, num_steps, *(step for step in further if step <= num_steps)}
     power = 1
     while power < num_steps:
         steps.add(power)

@@ -29,6 +29,5 @@ def remaining(plan: Plan, folder: Path) -> tuple[list[Task], dict[str, RunRecord
 
 def _with_measures_kept(task: Task, records: Mapping[str, RunRecord]) -> Task:
     """The task with all measures that its records hold already: a record done again must not lose any."""
-    held = {name for spec in task.specs if spec.run_id in records for name in records[spec.run_id].spec.measures}
-    measures = tuple(sorted(held.union(*(spec.measures for spec in task.specs))))
-    return replace(task, specs=tuple(spec.model_copy(update={"measures": measures}) for spec in task.specs))
+    held = [records[spec.run_id].spec for spec in task.specs if spec.run_id in records]
+    return replace(task, specs=tuple(spec.measured_as(*task.specs, *held) for spec in task.specs))

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import safetensors
 import safetensors.numpy
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from depthscope.core.errors import UserError
 from depthscope.core.files import read_bytes, write_bytes
@@ -78,6 +78,7 @@ class _Manifest(Frozen):
     position: dict[str, Any]
     parameters: int
     layers: tuple[LayerFacts, ...]
+    derived: dict[str, float] = Field(default_factory=dict)
     digests: Digests
     timings: Timings
     provenance: Provenance
@@ -85,7 +86,10 @@ class _Manifest(Frozen):
     checksum: str = ""
 
     def digest(self) -> str:
-        return digest(self.model_dump(mode="json", exclude={"checksum"}))
+        content = {**self.model_dump(mode="json", exclude={"checksum"}), "spec": self.spec.as_recorded()}
+        if not self.derived:  # as a checkpoint that was written before there was such a field
+            del content["derived"]
+        return digest(content)
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
@@ -111,6 +115,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         position=dict(state.position),
         parameters=started.parameters,
         layers=started.layers,
+        derived=dict(started.derived),
         digests=started.digests,
         timings=checkpoint.timings,
         provenance=checkpoint.provenance,
@@ -177,6 +182,7 @@ def read_checkpoint(folder: Path, spec: RunSpec) -> Checkpoint | Damage | None:
         started=Started(
             run_id=run_id,
             layers=manifest.layers,
+            derived=manifest.derived,
             parameters=manifest.parameters,
             digests=manifest.digests,
             num_steps=manifest.num_steps,
@@ -231,10 +237,16 @@ def _parse(text: bytes, spec: RunSpec) -> _Manifest | str:
         return "is the checkpoint of another run"
     if manifest.measures_version != MEASURES:
         return f"holds measures of version {manifest.measures_version}; this Depthscope measures version {MEASURES}"
-    if set(manifest.spec.measures) != set(spec.measures):
-        held, asked = (", ".join(each.measures) or "none" for each in (manifest.spec, spec))
+    if (manifest.spec.measures, manifest.spec.measure_steps) != (spec.measures, spec.measure_steps):
+        held, asked = (_measures(each) for each in (manifest.spec, spec))
         return f"holds other measures ({held}) than are asked for ({asked})"
     return manifest
+
+
+def _measures(spec: RunSpec) -> str:
+    """The measures of a run in words, with the steps that were asked for beside the usual ones."""
+    steps = f" at steps {', '.join(map(str, spec.measure_steps))} too" if spec.measure_steps else ""
+    return (", ".join(spec.measures) or "none") + steps
 
 
 def _named(at: Path) -> set[str] | None:

@@ -14,13 +14,14 @@ from depthscope.record.schema import Columns, Digests, LayerFacts, Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """A run begins: what it is made of."""
+    """A run begins: what it is made of; `derived` is what the depth decided, by name."""
 
     run_id: str
     layers: tuple[LayerFacts, ...]
     parameters: int
     digests: Digests
     num_steps: int
+    derived: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,9 +175,10 @@ class RunRecord(Frozen):
     """One run, as it stands in `run.json`.
 
     Attributes:
-        spec: what was asked; `spec.measures` are the measures that this record holds.
+        spec: what was asked; `spec.measures` and `spec.measure_steps` are those that this record holds.
         summary: the run's final figures by name; a missing value stays missing.
         parameters: number of trained parameters.
+        derived: what the depth decided, such as the slope of a tailored activation or the scale of an initialiser.
         claims_digest: of the study's claims when the run was made.
         measures_version: `MEASURES` when the run was made.
         tables: name -> SHA-256 of the parquet file beside this one.
@@ -191,6 +192,7 @@ class RunRecord(Frozen):
     summary: dict[str, float] = Field(default_factory=dict)
     parameters: int | None = None
     layers: tuple[LayerFacts, ...] = ()
+    derived: dict[str, float] = Field(default_factory=dict)
     digests: Digests = Digests()
     claims_digest: str | None = None
     measures_version: int = MEASURES
@@ -209,7 +211,10 @@ class RunRecord(Frozen):
         return self.checksum == self._digest()
 
     def _digest(self) -> str:
-        return digest(self.model_dump(mode="json", exclude={"checksum"}))
+        content = {**self.model_dump(mode="json", exclude={"checksum"}), "spec": self.spec.as_recorded()}
+        if not self.derived:  # as a record that was written before there was such a field
+            del content["derived"]
+        return digest(content)
 
     def answers(self, spec: RunSpec) -> bool:
         """Whether this record holds all that `spec` asks: the same run, with at least its measures as of now."""
@@ -217,4 +222,5 @@ class RunRecord(Frozen):
             self.run_id == spec.run_id
             and self.measures_version == MEASURES
             and set(spec.measures) <= set(self.spec.measures)
+            and set(spec.measure_steps) <= set(self.spec.measure_steps)
         )

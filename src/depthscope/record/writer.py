@@ -160,6 +160,7 @@ class RunWriter:
             summary=summary,
             parameters=started.parameters if started else None,
             layers=started.layers if started else (),
+            derived=dict(started.derived) if started else {},
             digests=digests.model_copy(update={"final": ended.final}),
             claims_digest=self._claims_digest,
             tables=tables,

@@ -7,6 +7,7 @@ from typing import Any
 
 from depthscope.report.content import View
 from depthscope.report.words import Words
+from depthscope.study.run import UNIDENTIFIED
 
 _ROWS = {
     "data": ("data", "augment", "padding"),
@@ -54,7 +55,7 @@ def chance(view: View) -> float | None:
 
 def _split(view: View) -> tuple[dict[str, Any], list[str]]:
     """Fields that all runs share, options as `field.option`, and the names of the others."""
-    flat = [_flat(row.spec.model_dump(mode="json", exclude={"seed", "measures"})) for row in view.rows]
+    flat = [_flat(row.spec.model_dump(mode="json", exclude={"seed", *UNIDENTIFIED})) for row in view.rows]
     names = list(dict.fromkeys(name for each in flat for name in each))
     missing = object()
     shared = {}

@@ -42,8 +42,9 @@ LATER: dict[str, Any] = {
     "init_options": {},
     "clip": "none",
     "clip_options": {},
+    "measure_steps": [],
 }
-"""Fields that came when runs had been recorded without them: with these values they are no part of a run's identity."""
+"""Fields that came when runs had been recorded without them, with the values that a dump of those runs leaves out."""
 
 UNIDENTIFIED = frozenset({"measures", "measure_steps"})
 """Fields that change no number of the training."""
@@ -130,7 +131,8 @@ class RunSpec(Frozen):
 
     measures: tuple[str, ...] = Field(default=(), description="what is measured; no part of the run's identity")
     measure_steps: tuple[Annotated[Int, Field(ge=0)], ...] = Field(
-        default=(), description="further steps at which layers are measured; no part of the run's identity"
+        default=(),
+        description="further steps at which layers are measured, as far as the run gets; no part of its identity",
     )
 
     @field_validator(*[kind for kind in CATALOG if kind != "measure"])
@@ -167,13 +169,29 @@ class RunSpec(Frozen):
     @property
     def run_id(self) -> str:
         """16 hex digits that name all that changes the mathematics of this run."""
-        fields = self.model_dump(mode="json", exclude=set(UNIDENTIFIED))
+        fields = {name: value for name, value in self.as_recorded().items() if name not in UNIDENTIFIED}
+        return digest({"mathematics": MATHEMATICS, **fields})
+
+    def measured_as(self, *others: RunSpec) -> RunSpec:
+        """This run with the measures of all of these as well, at the steps of all of them."""
+        specs = (self, *others)
+        merged = {
+            field: tuple(sorted({each for spec in specs for each in getattr(spec, field)})) for field in UNIDENTIFIED
+        }
+        return self.model_copy(update=merged)
+
+    def as_recorded(self) -> dict[str, Any]:
+        """The fields as JSON, as they were when the first runs were recorded.
+
+        Without the fields and options that came later, where they are at what the run was without them: so a digest
+        of what an older version wrote is what it was.
+        """
+        fields = self.model_dump(mode="json")
         for field, kind in OPTION_FIELDS.items():
             if entry := CATALOG[kind].get(fields[kind]):
                 same = [name for name in entry.later if fields[field][name] == entry.options[name]]
                 fields[field] = {name: value for name, value in fields[field].items() if name not in same}
-        fields = {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
-        return digest({"mathematics": MATHEMATICS, **fields})
+        return {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
 
 
 def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -209,8 +227,28 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         depth = values["depth"]
         near = f"The nearest are {depth - 1} and {depth + 1}." if depth > 1 else "The smallest is 2."
         yield "depth", f"depth {depth} is odd, and two-layer branches need an even one. {near}"
+    measured = any(name == "layers" or is_user_code(name) for name in values.get("measures", ()))
+    if known("measures", "measure_steps") and values["measure_steps"] and not measured:
+        yield "measure_steps", "nothing is measured there without 'layers' or a probe of your own among the measures."
     if entry and known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
+    if values.get("family") == "mlp":
+        yield from _branch_end_faults(values)
+
+
+def _branch_end_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of the normaliser that ends an mlp's branches, and of its scale where that is to start at 0."""
+    zero = values.get("zero_last_gamma")
+    normalised = values.get("model_options", {}).get("norm_ends_branch")
+    if values.get("backend") == "numpy":
+        if normalised:
+            yield "model_options.norm_ends_branch", "the NumPy laboratory has no normaliser there; leave it away."
+        if zero:
+            yield "zero_last_gamma", "'mlp' has no such setting on numpy; leave it away."
+    elif normalised and (values.get("shortcut") != "identity_2" or values.get("norm") not in ("batch", "layer")):
+        yield "model_options.norm_ends_branch", "wants shortcut identity_2, and batch or layer for norm."
+    elif zero and not normalised and values.get("shortcut") != "none":
+        yield "zero_last_gamma", "no branch of 'mlp' ends in a normaliser; set model_options.norm_ends_branch too."
 
 
 RUN_KINDS: tuple[Kind, ...] = (

@@ -115,7 +115,7 @@ class _Group:
         if self.memory is None:
             yield from self._begin()
         measured = "layers" in self.spec.measures or self.own_probes
-        wanted = profile_steps(self.num_steps, None) if measured else ()
+        wanted = profile_steps(self.num_steps, None, self.spec.measure_steps) if measured else ()
         rates = learning_rates(self.spec, self.num_steps)
         for report in self._fit(rates, wanted):
             standing.step = report.step
