@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated
 
+from pydantic import AfterValidator, Discriminator, Field, Tag
+
 from depthscope.study.run import Int
 from depthscope.study.values import one_or_list
-from pydantic import AfterValidator, Discriminator, Field, Tag
 
 
 def repeated(seeds: Iterable[int]) -> int | None:
