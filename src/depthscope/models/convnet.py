@@ -6,17 +6,35 @@ Shape letters: B batch, C channels, H and W height and width, K classes.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from torch import Tensor, nn
 
-from depthscope.core.depth import cifar_blocks_per_stage
-from depthscope.core.errors import UserError, unknown_name
+from depthscope.core.depth import family_blocks
 from depthscope.core.profile import Addition, Point
-from depthscope.models.shortcuts.skips import SHORTCUTS
+from depthscope.models import stages
+from depthscope.models.checkpoint import Blocks
+from depthscope.models.layers.make import Layers
+from depthscope.models.shortcuts.named import make_shortcut
+from depthscope.models.site import Site
+
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 def cifar_resnet(
-    *, depth: int, width: int = 16, shortcut: str = "none", num_inputs: int = 3, num_classes: int = 10
+    *,
+    depth: int,
+    width: int = 16,
+    shortcut: str = "none",
+    norm: str = "batch",
+    activation: str = "relu",
+    num_inputs: int = 3,
+    num_classes: int = 10,
+    shortcut_options: Mapping[str, Any] = NO_OPTIONS,
+    norm_options: Mapping[str, Any] = NO_OPTIONS,
+    checkpointing: bool = False,
 ) -> CifarResNet:
     """A network of He et al.'s CIFAR-10 family, on the current default device.
 
@@ -26,12 +44,18 @@ def cifar_resnet(
     Args:
         depth: number of weighted layers on the longest path, 6n+2.
         width: channels of the first stage; the second and third have twice and four times as many.
-        shortcut: `none` (plain), `A` (zero-padded identity) or `B` (projection where the dimension changes).
+        shortcut: a name of `models.shortcuts.named`: `none` (plain), `A` (zero-padded identity), `B` (projection
+            where the dimension changes), ...
+        norm: a name of `models.layers.make.NORMS`.
+        activation: a name of `models.layers.make.ACTIVATIONS`.
         num_inputs: channels of an input image.
         num_classes: outputs of the linear head.
+        shortcut_options: of the shortcut.
+        norm_options: of the normaliser.
+        checkpointing: compute blocks again in the backward pass rather than keep what they hold.
 
     Raises:
-        UserError: `depth` is not 6n+2, `shortcut` is unknown, or a count is below 1.
+        UserError: `depth` is not 6n+2, a name or an option is unknown, or a count is below 1.
 
     >>> import torch
     >>> with torch.device("meta"):
@@ -41,34 +65,54 @@ def cifar_resnet(
     >>> len(model.points()), len(model.additions())
     (56, 27)
     """
-    return CifarResNet(depth=depth, width=width, shortcut=shortcut, num_inputs=num_inputs, num_classes=num_classes)
+    stages.check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
+    blocks = family_blocks("cifar_resnet", depth)
+    assert blocks is not None
+    layers = Layers(norm=norm, activation=activation, depth=depth, norm_options=norm_options)
+    widths = [width * 2**stage for stage in range(3)]
+    sites = stages.stage_sites(blocks=blocks, widths=widths, num_in=width, layers=layers)
+    return CifarResNet(
+        [Block(site, shortcut, shortcut_options) for site in sites],
+        layers=layers,
+        num_inputs=num_inputs,
+        width=width,
+        num_classes=num_classes,
+        checkpointing=checkpointing,
+    )
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, each with batch norm and its own ReLU; the second ReLU follows the addition.
+    """Two 3x3 convolutions, each with a normaliser and its own activation; the second one follows the addition.
 
-    x_BCHW -> relu(F(x) + shortcut(x)) with F = bn2(conv2(relu1(bn1(conv1(x))))); without a shortcut, relu(F(x)).
+    x_BCHW -> relu(join(shortcut(x), F(x))) with F = bn2(conv2(relu1(bn1(conv1(x))))); without a shortcut, relu(F(x)).
 
-    The ReLUs are two modules, not in place: a probe takes a module's output for the layer's h.
+    The activations are two modules, not in place: a probe takes a module's output for the layer's h. Modules are
+    called `bn` and `relu` whatever the normaliser and the activation, so that arms have the same names.
     """
 
-    def __init__(self, num_in: int, num_out: int, stride: int, shortcut: str) -> None:
+    weighted = ("conv1", "conv2")
+    outputs = ("relu1", "relu2")
+    branch_end = "bn2"
+
+    def __init__(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
         super().__init__()
-        self.conv1 = _conv3x3(num_in, num_out, stride)
-        self.bn1 = nn.BatchNorm2d(num_out)
-        self.relu1 = nn.ReLU()
-        self.conv2 = _conv3x3(num_out, num_out, 1)
-        self.bn2 = nn.BatchNorm2d(num_out)
-        make = SHORTCUTS[shortcut]
-        self.shortcut = None if make is None else make(num_in, num_out, stride)
-        self.relu2 = nn.ReLU()
+        layers = site.layers
+        self.conv1 = layers.weighted(site.num_in, site.num_out, stride=site.stride)
+        self.bn1 = layers.normaliser(site.num_out)
+        self.relu1 = layers.act()
+        self.conv2 = layers.weighted(site.num_out, site.num_out)
+        made = make_shortcut(shortcut, site, **options)
+        self.bn2 = layers.normaliser(site.num_out, ends_branch=True)
+        self.shortcut = made.skip if made else None
+        self.join = made.join if made else None
+        self.relu2 = layers.act()
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         """See the class."""
         out = self.relu1(self.bn1(self.conv1(x_BCHW)))
         out = self.bn2(self.conv2(out))
-        if self.shortcut is not None:
-            out = out + self.shortcut(x_BCHW)
+        if self.shortcut is not None and self.join is not None:
+            out = self.join(self.shortcut(x_BCHW), out)
         activated: Tensor = self.relu2(out)
         return activated
 
@@ -76,29 +120,27 @@ class Block(nn.Module):
 class CifarResNet(nn.Module):
     """See `cifar_resnet`. x_BCHW -> logits_BK; H and W are free, and a multiple of 4 as in the paper."""
 
-    def __init__(self, *, depth: int, width: int, shortcut: str, num_inputs: int, num_classes: int) -> None:
+    def __init__(
+        self,
+        blocks: list[Block],
+        *,
+        layers: Layers,
+        num_inputs: int,
+        width: int,
+        num_classes: int,
+        checkpointing: bool = False,
+    ) -> None:
         super().__init__()
-        blocks_per_stage = cifar_blocks_per_stage(depth)
-        if shortcut not in SHORTCUTS:
-            raise UserError(unknown_name("shortcut", shortcut, SHORTCUTS))
-        for name, value in (("width", width), ("num_inputs", num_inputs), ("num_classes", num_classes)):
-            if value < 1:
-                raise UserError(f"{name}: wanted 1 or more, got {value}.")
         self.stem = nn.Sequential(
-            OrderedDict(conv=_conv3x3(num_inputs, width, 1), bn=nn.BatchNorm2d(width), relu=nn.ReLU())
+            OrderedDict(
+                conv=layers.weighted(num_inputs, width, activated=False), bn=layers.normaliser(width), relu=layers.act()
+            )
         )
-        blocks = []
-        num_in = width
-        for stage in range(3):
-            num_out = width * 2**stage
-            for position in range(blocks_per_stage):
-                stride = 2 if stage > 0 and position == 0 else 1
-                blocks.append(Block(num_in, num_out, stride, shortcut))
-                num_in = num_out
         # One flat list: `blocks.3` is the fourth block of every network, whatever its depth.
-        self.blocks = nn.Sequential(*blocks)
+        self.blocks = Blocks(*blocks, checkpointing=checkpointing)
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.head = nn.Linear(num_in, num_classes)
+        self.head = layers.head(4 * width, num_classes)
+        self._layers = layers
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         """See the class."""
@@ -107,34 +149,20 @@ class CifarResNet(nn.Module):
         return logits_BK
 
     def points(self) -> tuple[Point, ...]:
-        """The `depth` weighted layers in forward order, each with where its h is found.
-
-        h of a block's second convolution is the block's output, after the addition where there is one:
-        plain and residual arms so have the same positions. Option B's projections lie beside the path
-        that depth counts, and are no points.
-        """
-        points = [_conv_point("stem.conv", "stem.relu")]
-        for index in range(len(self.blocks)):
-            points += [_conv_point(f"blocks.{index}.conv{each}", f"blocks.{index}.relu{each}") for each in (1, 2)]
-        return (*points, Point(layer="head", kind="linear", weight="head.weight", output="head"))
+        """The `depth` weighted layers in forward order, each with where its h is found."""
+        return stages.points(self._blocks(), stem_output="stem.relu")
 
     def additions(self) -> tuple[Addition, ...]:
         """The residual additions in forward order, one a block; none in a plain network."""
-        return tuple(
-            Addition(
-                block=f"blocks.{index}",
-                branch=f"blocks.{index}.bn2",
-                skip=f"blocks.{index}.shortcut",
-                layer=f"blocks.{index}.conv2",
-            )
-            for index, block in enumerate(self.blocks)
-            if block.shortcut is not None
-        )
+        return stages.additions(self._blocks())
 
+    def branches(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the weighted layers in each residual branch; empty in a plain network."""
+        return stages.branches(self._blocks())
 
-def _conv3x3(num_in: int, num_out: int, stride: int) -> nn.Conv2d:
-    return nn.Conv2d(num_in, num_out, kernel_size=3, stride=stride, padding=1, bias=False)
+    def derived(self) -> dict[str, float]:
+        """What the depth decided, by name."""
+        return stages.derived(self._blocks(), self._layers)
 
-
-def _conv_point(layer: str, output: str) -> Point:
-    return Point(layer=layer, kind="conv", weight=f"{layer}.weight", output=output)
+    def _blocks(self) -> list[stages.Block]:
+        return list(self.blocks)  # type: ignore[arg-type]

@@ -1,15 +1,22 @@
 """Shortcuts by name: each makes the two modules of one block.
 
 A block with branch F computes `join(skip(x), F(x))`: `skip` brings x to the branch's shape, and `join` takes both.
+Where the shape changes and a shortcut's paper does not say how, x is subsampled and padded without parameters
+(`skips.unweighted`), so that the arms of a study differ in the shortcut alone.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from torch import nn
 
+from depthscope.core.errors import UserError, unknown_name
+from depthscope.models.shortcuts import joins, skips
 from depthscope.models.site import Site
 
 
@@ -20,17 +27,143 @@ class Shortcut:
     Attributes:
         skip: x -> s, of the branch's shape. The block holds it as `shortcut`.
         join: (s, f) -> y. The block holds it as `join`. Modules inside of it that hold measurable operands are named
-            by `join.operands` (see `joins.Join`).
+            by `join.added` (see `joins.Join`).
+        activated: of a pre-activation block, whether `skip` takes the normalised and activated x that the branch's
+            first layer takes, rather than x itself.
     """
 
     skip: nn.Module
-    join: nn.Module
+    join: joins.Join
+    activated: bool = False
 
 
 def make_shortcut(name: str, site: Site, **options: Any) -> Shortcut | None:
     """The shortcut of one block; None for `none`, the plain control, where nothing is added to the branch.
 
     Raises:
-        UserError: an unknown name.
+        UserError: an unknown name, or an option that this shortcut does not have.
     """
-    raise NotImplementedError
+    if name not in SHORTCUTS:
+        raise UserError(unknown_name("shortcut", name, SHORTCUTS))
+    make = SHORTCUTS[name]
+    known = [each for each in inspect.signature(make).parameters if each != "site"]
+    for option in options:
+        if option not in known:
+            raise UserError(unknown_name(f"option of shortcut {name!r}", option, known))
+    return make(site, **options)
+
+
+def none(site: Site) -> None:
+    """Plain: the branch alone."""
+
+
+def identity(site: Site) -> Shortcut:
+    """The sum x + F(x), in a block that keeps its shape.
+
+    Raises:
+        UserError: the shape changes.
+    """
+    if not site.keeps_shape:
+        raise UserError("shortcut identity: a block of this family changes its shape. Choose A, A_pool or B.")
+    return Shortcut(skip=nn.Identity(), join=joins.Add())
+
+
+def option_a(site: Site) -> Shortcut:
+    """The identity; where the shape changes, subsampled and padded with zeros."""
+    return Shortcut(skip=skips.subsampled(site), join=joins.Add())
+
+
+def option_a_pool(site: Site) -> Shortcut:
+    """The identity; where the shape changes, average-pooled and padded with zeros."""
+    return Shortcut(skip=skips.pooled(site), join=joins.Add())
+
+
+def option_b(site: Site) -> Shortcut:
+    """The identity; where the shape changes, a projection. Under pre-activation it is He et al. 2016's own network."""
+    return option_a(site) if site.keeps_shape else option_c(site)
+
+
+def option_c(site: Site) -> Shortcut:
+    """A projection in every block; under pre-activation, of the activated x."""
+    return Shortcut(skip=skips.projection(site), join=joins.Add(), activated=site.pre_activation)
+
+
+def constant_scaling(site: Site, *, skip: float = 0.5, branch: float = 0.5) -> Shortcut:
+    """Two constants, on the skip and on the branch."""
+    return Shortcut(skip=skips.unweighted(site), join=joins.ConstantScaling(skip=skip, branch=branch))
+
+
+def exclusive_gate(site: Site, *, bias: float = -6.0) -> Shortcut:
+    """A gate of a 1x1 convolution that shares 1 between skip and branch."""
+    return Shortcut(
+        skip=skips.unweighted(site), join=joins.ExclusiveGate(site.num_out, spatial=site.layers.spatial, bias=bias)
+    )
+
+
+def shortcut_gate(site: Site, *, bias: float = -6.0) -> Shortcut:
+    """The same gate, on the skip alone."""
+    return Shortcut(
+        skip=skips.unweighted(site), join=joins.ShortcutGate(site.num_out, spatial=site.layers.spatial, bias=bias)
+    )
+
+
+def conv1x1(site: Site) -> Shortcut:
+    """A 1x1 convolution of x in every block, without a normaliser (He et al. 2016, section 3.2)."""
+    return Shortcut(skip=skips.pointwise(site), join=joins.Add())
+
+
+def dropout(site: Site, *, rate: float = 0.5) -> Shortcut:
+    """Dropout on the skip, of single values (He et al. 2016, section 3.2)."""
+    return Shortcut(skip=nn.Sequential(skips.unweighted(site), nn.Dropout(rate)), join=joins.Add())
+
+
+def highway(site: Site, *, bias: float = -2.0) -> Shortcut:
+    """Carry and transform by a gate as large as a layer of the branch."""
+    return Shortcut(
+        skip=skips.unweighted(site), join=joins.Highway(site.num_out, spatial=site.layers.spatial, bias=bias)
+    )
+
+
+def scaled(site: Site) -> Shortcut:
+    """The branch divided by sqrt(L)."""
+    return Shortcut(skip=skips.unweighted(site), join=joins.Scaled(num_blocks=site.num_blocks))
+
+
+def rezero(site: Site) -> Shortcut:
+    """The branch times a learned scalar that starts at 0 and does not decay."""
+    return Shortcut(skip=skips.unweighted(site), join=joins.ReZero())
+
+
+def skipinit(site: Site) -> Shortcut:
+    """The branch times a learned scalar that starts at 0, in place of batch norm."""
+    return Shortcut(skip=skips.unweighted(site), join=joins.SkipInit())
+
+
+def stochastic_depth(site: Site, *, survival: float = 0.5) -> Shortcut:
+    """The branch dropped at random, more often the deeper the block."""
+    join = joins.StochasticDepth(block=site.block, num_blocks=site.num_blocks, survival=survival)
+    return Shortcut(skip=skips.unweighted(site), join=join)
+
+
+SHORTCUTS: Mapping[str, Callable[..., Shortcut | None]] = MappingProxyType(
+    {
+        "none": none,
+        "identity": identity,
+        "identity_2": identity,
+        "A": option_a,
+        "A_pool": option_a_pool,
+        "B": option_b,
+        "C": option_c,
+        "constant_scaling": constant_scaling,
+        "exclusive_gate": exclusive_gate,
+        "shortcut_gate": shortcut_gate,
+        "conv1x1": conv1x1,
+        "dropout": dropout,
+        "highway": highway,
+        "scaled": scaled,
+        "rezero": rezero,
+        "skipinit": skipinit,
+        "stochastic_depth": stochastic_depth,
+    }
+)
+"""Name in the catalogue -> its function; `none` makes the plain control."""

@@ -1,18 +1,16 @@
-"""Shortcuts of He et al. 2015 (arXiv 1512.03385, sections 3.3 and 4.1): what is added to a block's branch.
+"""Skips: how a block's input x comes to the shape of its branch's output, as a module `x -> s`.
 
-Each is a function `(num_in, num_out, stride) -> nn.Module`. The result is a module also where the
-shortcut is the identity, so that a probe finds the skip's value as that module's output.
+Each is a module also where it is the identity, so that a probe finds the skip's value as that module's output.
 
 Shape letters: B batch, C channels in, O channels out, H and W height and width in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from depthscope.models.site import Site
 
 
 class Pad(nn.Module):
@@ -20,6 +18,8 @@ class Pad(nn.Module):
 
     x_BCHW -> [B, O, ceil(H/stride), ceil(W/stride)]: channels 0 to C-1 are x's, the others zero. He et
     al. do not say where the zeros go; any placement is a relabelling of the channels.
+
+    Source: He et al. 2015, arXiv 1512.03385, section 3.3.
     """
 
     def __init__(self, num_in: int, num_out: int, stride: int) -> None:
@@ -38,13 +38,41 @@ class Pad(nn.Module):
         return f"stride={self.stride}, num_extra={self.num_extra}"
 
 
-class Project(nn.Module):
-    """Option B: a strided 1x1 convolution without bias, then batch norm. x_BCHW -> [B, O, ...]."""
+class PoolPad(nn.Module):
+    """Option A with an average over windows of stride x stride pixels in place of the subsampling; no parameter.
+
+    x_BCHW -> [B, O, ceil(H/stride), ceil(W/stride)]; a window that hangs over the border averages what it covers.
+
+    Source: Zhang et al. 2019 (Fixup), arXiv 1901.09321. The code published with it writes the pool with a window of
+    one pixel, which is option A; this is the pool that its name says.
+    """
 
     def __init__(self, num_in: int, num_out: int, stride: int) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(num_in, num_out, kernel_size=1, stride=stride, bias=False)
-        self.bn = nn.BatchNorm2d(num_out)
+        assert num_out >= num_in, f"option A cannot drop channels ({num_in} to {num_out})"
+        self.stride = stride
+        self.num_extra = num_out - num_in
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        """See the class."""
+        pooled = F.avg_pool2d(x_BCHW, self.stride, ceil_mode=True, count_include_pad=False)
+        return F.pad(pooled, (0, 0, 0, 0, 0, self.num_extra))
+
+    def extra_repr(self) -> str:
+        """What `print(model)` shows."""
+        return f"stride={self.stride}, num_extra={self.num_extra}"
+
+
+class Project(nn.Module):
+    """A strided 1x1 convolution, then the network's normaliser: options B and C. x_BCHW -> [B, O, ...].
+
+    Source: He et al. 2015, arXiv 1512.03385, section 3.3.
+    """
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.conv = site.layers.weighted(site.num_in, site.num_out, kernel=1, stride=site.stride)
+        self.bn = site.layers.normaliser(site.num_out)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         """See the class."""
@@ -52,21 +80,33 @@ class Project(nn.Module):
         return projected
 
 
-def option_a(num_in: int, num_out: int, stride: int) -> nn.Module:
-    """The identity; where the dimension changes, `Pad`."""
-    return nn.Identity() if _keeps_shape(num_in, num_out, stride) else Pad(num_in, num_out, stride)
+def subsampled(site: Site) -> nn.Module:
+    """The identity; where the shape changes, `Pad`. Vectors keep their shape."""
+    return nn.Identity() if _keeps_shape(site) else Pad(site.num_in, site.num_out, site.stride)
 
 
-def option_b(num_in: int, num_out: int, stride: int) -> nn.Module:
-    """The identity; where the dimension changes, `Project`."""
-    return nn.Identity() if _keeps_shape(num_in, num_out, stride) else Project(num_in, num_out, stride)
+def pooled(site: Site) -> nn.Module:
+    """The identity; where the shape changes, `PoolPad`."""
+    return nn.Identity() if _keeps_shape(site) else PoolPad(site.num_in, site.num_out, site.stride)
 
 
-def _keeps_shape(num_in: int, num_out: int, stride: int) -> bool:
-    return num_in == num_out and stride == 1
+def unweighted(site: Site) -> nn.Module:
+    """The skip of a shortcut whose paper does not say how the shape changes: without parameters, as Fixup has it
+    with Fixup's scalars, and option A's with every other normaliser.
+    """
+    return pooled(site) if site.layers.norm == "fixup" else subsampled(site)
 
 
-SHORTCUTS: Mapping[str, Callable[[int, int, int], nn.Module] | None] = MappingProxyType(
-    {"none": None, "A": option_a, "B": option_b}
-)
-"""Name -> function. `none` makes the plain control: nothing is added to the branch."""
+def projection(site: Site) -> nn.Module:
+    """`Project`; under pre-activation, where a normaliser has come before, a bare 1x1 convolution."""
+    return pointwise(site) if site.pre_activation else Project(site)
+
+
+def pointwise(site: Site) -> nn.Conv2d:
+    """A strided 1x1 convolution without bias, and nothing after it."""
+    return nn.Conv2d(site.num_in, site.num_out, kernel_size=1, stride=site.stride, bias=False)
+
+
+def _keeps_shape(site: Site) -> bool:
+    assert site.keeps_shape or site.layers.spatial, "a block of vectors keeps its width"
+    return site.keeps_shape
