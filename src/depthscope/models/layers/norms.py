@@ -24,11 +24,14 @@ def none(num: int, *, spatial: bool, ends_branch: bool) -> nn.Module:
 
 
 def batch(num: int, *, spatial: bool, ends_branch: bool) -> nn.Module:
-    """Batch normalisation: a channel over the batch (and places); running averages in evaluation.
+    """Batch normalisation: a channel over the batch (and places).
+
+    On images running averages take the batch's place in evaluation, as in the paper. Vectors are normalised by the
+    batch at hand in evaluation too: the one family of them is the laboratory's twin, which keeps no running averages.
 
     Source: Ioffe & Szegedy 2015, arXiv 1502.03167.
     """
-    return nn.BatchNorm2d(num) if spatial else nn.BatchNorm1d(num)
+    return nn.BatchNorm2d(num) if spatial else nn.BatchNorm1d(num, track_running_stats=False)
 
 
 def layer(num: int, *, spatial: bool, ends_branch: bool) -> nn.Module:

@@ -24,6 +24,8 @@ FAMILY: Mapping[str, Entry] = {
     "mlp": Entry(
         summary="fully connected: a stem, `depth` square layers of `width` units, a linear head",
         targets={"numpy": "depthscope.lab.stacks:Stack", "torch": "depthscope.models.mlp:mlp"},
+        options={"norm_ends_branch": False},
+        later=("norm_ends_branch",),
         accepts={
             "shortcut": (
                 *("none", "identity", "identity_2", "constant_scaling", "highway", "dense", "scaled"),

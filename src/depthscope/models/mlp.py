@@ -1,0 +1,252 @@
+"""Fully connected networks: the torch twin of the NumPy laboratory, with every shortcut that fits vectors.
+
+A stem (linear, normaliser, activation), `depth` square layers, a linear head. In between, by `shortcut`:
+
+| shortcut | one unit | units | weighted layers |
+| --- | --- | --- | --- |
+| `none` | act(norm(W h + b)) | depth | `layers.{l}` |
+| `identity_2` | h + W2 act(norm(W1 h + b1)) + b2 | depth/2 | `blocks.{l}.linear1`, `blocks.{l}.linear2` |
+| `dense` | [h, act(norm(W h + b))], `growth` units more | depth | `layers.{l}`, no longer square |
+| any other | join(h, act(norm(W h + b))) | depth | `layers.{l}`, as without a shortcut |
+
+Of `none`, `identity` and `identity_2`, with the norms `none` and `batch`, the laboratory (`lab.stacks`) has the same
+tensors under the same names, so that the same streams draw the same start. Its names say that a normaliser's scale is
+`{layer}.norm.weight` beside `{layer}.weight`; so what follows a weighted layer hangs on it as a child (`norm`, `act`,
+`shortcut`, `join`) and is called after it, while `layers.3` by itself is that linear layer and nothing more.
+
+Shape letters: B batch, I inputs, W width, K classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from depthscope.core.errors import UserError, unknown_name
+from depthscope.core.profile import Addition, Point
+from depthscope.models.layers.make import Layers
+from depthscope.models.shortcuts.joins import Join
+from depthscope.models.shortcuts.named import make_shortcut
+from depthscope.models.site import Site
+
+SHORTCUTS = (
+    *("none", "identity", "identity_2", "constant_scaling", "highway", "dense", "scaled"),
+    *("rezero", "skipinit", "stochastic_depth"),
+)
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def mlp(
+    *,
+    depth: int,
+    width: int = 16,
+    shortcut: str = "none",
+    norm: str = "none",
+    activation: str = "tanh",
+    num_inputs: int = 2,
+    num_classes: int = 3,
+    shortcut_options: Mapping[str, Any] = _NONE,
+    norm_options: Mapping[str, Any] = _NONE,
+    norm_ends_branch: bool = False,
+) -> MLP:
+    """A fully connected network, on the current default device.
+
+    Args:
+        depth: square layers, D; even under `identity_2`, whose blocks hold two.
+        width: units of each, W.
+        shortcut: what goes around a branch; see the module.
+        norm: normaliser between a linear layer and its activation. Weight standardisation (`ws`) leaves the stem
+            alone: over the two coordinates of a point it would make every unit a multiple of their difference. Under
+            `fixup` scalars stand in its place, with a multiplier at the end of each two-layer branch.
+        activation: in the stem and in the square layers.
+        num_inputs: numbers that describe one example.
+        num_classes: outputs of the head.
+        shortcut_options: of the shortcut, such as highway's `bias`.
+        norm_options: of the normaliser.
+        norm_ends_branch: under `identity_2`, a normaliser after W2 too, which takes over the task of b2. The
+            laboratory has none there; `zero_last_gamma` wants one.
+
+    Raises:
+        UserError: a value that no such network has.
+
+    >>> model = mlp(depth=8, shortcut="identity")
+    >>> sum(parameter.numel() for parameter in model.parameters()), len(model.points()), len(model.additions())
+    (2275, 10, 8)
+    """
+    for what, value, least in (
+        *(("depth", depth, 0), ("width", width, 1)),
+        *(("num_inputs", num_inputs, 1), ("num_classes", num_classes, 1)),
+    ):
+        if value < least:
+            raise UserError(f"{what}: wanted {least} or more, got {value}.")
+    if shortcut not in SHORTCUTS:
+        raise UserError(unknown_name("shortcut", shortcut, SHORTCUTS))
+    if shortcut == "identity_2" and depth % 2:
+        raise UserError(
+            f"depth {depth} is odd, and a block of shortcut 'identity_2' holds two layers. "
+            f"The nearest even depths are {depth - 1} and {depth + 1}."
+        )
+    if norm_ends_branch and (shortcut != "identity_2" or norm not in ("batch", "layer")):
+        raise UserError("norm_ends_branch: wanted shortcut identity_2, and batch or layer for norm.")
+    layers = Layers(norm=norm, activation=activation, spatial=False, depth=depth + 2, norm_options=norm_options)
+    shape = {"depth": depth, "width": width, "num_inputs": num_inputs, "num_classes": num_classes}
+    return MLP(layers, shortcut, shortcut_options, norm_ends_branch=norm_ends_branch, **shape)
+
+
+class Block(nn.Module):
+    """The two-layer branch of `identity_2` and its shortcut: h_BW -> join(shortcut(h), F(h)), [B, W].
+
+    F(h) = W2 act(norm(W1 h + b1)) + b2, then a normaliser if `normalised` (W2 then has no bias), or Fixup's multiplier.
+    """
+
+    def __init__(self, site: Site, options: Mapping[str, Any], *, normalised: bool) -> None:
+        super().__init__()
+        layers, width = site.layers, site.num_out
+        self.linear1 = layers.weighted(width, width)
+        self.linear1.norm = layers.normaliser(width)
+        self.act = layers.act()
+        if normalised:
+            self.linear2, end = layers.weighted(width, width), layers.normaliser(width, ends_branch=True)
+        elif layers.norm in ("ws", "fixup"):
+            self.linear2, end = layers.weighted(width, width), layers.branch_end(width)
+        else:
+            self.linear2, end = replace(layers, norm="none").weighted(width, width), nn.Identity()
+        self.linear2.norm = end
+        _hang_shortcut(self, "identity_2", site, options)
+
+    def forward(self, h_BW: Tensor) -> Tensor:
+        """See the class."""
+        linear1: Any = self.linear1
+        linear2: Any = self.linear2
+        f = linear2.norm(linear2(self.act(linear1.norm(linear1(h_BW)))))
+        return _joined(self, h_BW, f)
+
+
+class MLP(nn.Module):
+    """See `mlp`. x_BI -> logits_BK."""
+
+    def __init__(
+        self,
+        layers: Layers,
+        shortcut: str,
+        options: Mapping[str, Any],
+        *,
+        depth: int,
+        width: int,
+        num_inputs: int,
+        num_classes: int,
+        norm_ends_branch: bool,
+    ) -> None:
+        super().__init__()
+        self.shortcut = shortcut
+        self._makers = layers
+        self.stem = _step(replace(layers, norm="none") if layers.norm == "ws" else layers, num_inputs, width)
+        num_out = width
+        if shortcut == "identity_2":
+            num = depth // 2
+            sites = [Site(num_in=width, num_out=width, block=at, num_blocks=num, layers=layers) for at in range(num)]
+            self.blocks = nn.ModuleList(Block(site, options, normalised=norm_ends_branch) for site in sites)
+        else:
+            growth = int(options.get("growth", 4)) if shortcut == "dense" else 0
+            self.layers = nn.ModuleList()
+            for at in range(depth):
+                layer = _step(layers, num_out, growth or width)
+                if shortcut != "dense":
+                    site = Site(num_in=width, num_out=width, block=at, num_blocks=depth, layers=layers)
+                    _hang_shortcut(layer, shortcut, site, options)
+                self.layers.append(layer)
+                num_out += growth
+        self.head = layers.head(num_out, num_classes)
+
+    def forward(self, x_BI: Tensor) -> Tensor:
+        """See the class."""
+        h = _activated(self.stem, x_BI)
+        if self.shortcut == "identity_2":
+            for block in self.blocks:
+                h = block(h)
+        else:
+            for layer in self.layers:
+                f = _activated(layer, h)
+                h = torch.cat((h, f), 1) if self.shortcut == "dense" else _joined(layer, h, f)
+        logits_BK: Tensor = self.head(h)
+        return logits_BK
+
+    def points(self) -> tuple[Point, ...]:
+        """Stem, `depth` layers, head, each with where its h is found: behind the join, where there is one."""
+        if self.shortcut == "identity_2":
+            places = [
+                (f"blocks.{at}.{layer}", f"blocks.{at}.{output}")
+                for at in range(len(self.blocks))
+                for layer, output in (("linear1", "act"), ("linear2", "join"))
+            ]
+        else:
+            output = "act" if self.shortcut in ("none", "dense") else "join"
+            places = [(f"layers.{at}", f"layers.{at}.{output}") for at in range(len(self.layers))]
+        return tuple(
+            Point(layer=layer, kind="linear", weight=f"{layer}.weight", output=output)
+            for layer, output in (("stem", "stem.act"), *places, ("head", "head"))
+        )
+
+    def additions(self) -> tuple[Addition, ...]:
+        """The residual additions in forward order; none of `none`, nor of `dense`, which adds nothing."""
+        found = []
+        for (*_, layer), holder in zip(self.branches(), self._holders(), strict=True):
+            end = f"{layer}.norm" if self.shortcut == "identity_2" else f"{layer}.act"
+            join = self.get_submodule(f"{holder}.join")
+            added: Mapping[str, str] = join.added if isinstance(join, Join) else {}
+            operands = {
+                which: f"{holder}.join.{added[which]}" if which in added else own
+                for which, own in (("branch", end), ("skip", f"{holder}.shortcut"))
+            }
+            # A layer's own output is that before its activation: what has the block's output is the join.
+            block = holder if self.shortcut == "identity_2" else f"{holder}.join"
+            found.append(Addition(block=block, layer=layer, **operands))
+        return tuple(found)
+
+    def branches(self) -> tuple[tuple[str, ...], ...]:
+        """The weighted layers of each residual branch; a gate's is none of them."""
+        inside = (".linear1", ".linear2") if self.shortcut == "identity_2" else ("",)
+        return tuple(tuple(f"{holder}{each}" for each in inside) for holder in self._holders())
+
+    def derived(self) -> dict[str, float]:
+        """What the depth decided; of what differs from block to block, the last one's."""
+        joins = [module for module in self.modules() if isinstance(module, Join)]
+        return {**self._makers.derived(), **(joins[-1].derived() if joins else {})}
+
+    def _holders(self) -> tuple[str, ...]:
+        """The modules that hold a residual branch's `shortcut` and `join`."""
+        if self.shortcut in ("none", "dense"):
+            return ()
+        name, held = ("blocks", self.blocks) if self.shortcut == "identity_2" else ("layers", self.layers)
+        return tuple(f"{name}.{at}" for at in range(len(held)))
+
+
+def _step(layers: Layers, num_in: int, num_out: int) -> nn.Module:
+    """A weighted layer on which its normaliser and its activation hang."""
+    layer = layers.weighted(num_in, num_out)
+    layer.norm, layer.act = layers.normaliser(num_out), layers.act()
+    return layer
+
+
+def _hang_shortcut(holder: nn.Module, name: str, site: Site, options: Mapping[str, Any]) -> None:
+    made = make_shortcut(name, site, **options)
+    if made is not None:
+        holder.shortcut, holder.join = made.skip, made.join
+
+
+def _activated(layer: Any, h: Tensor) -> Tensor:
+    """act(norm(W h + b)) of a `_step`."""
+    activated: Tensor = layer.act(layer.norm(layer(h)))
+    return activated
+
+
+def _joined(holder: Any, h: Tensor, f: Tensor) -> Tensor:
+    """join(shortcut(h), f); f itself where there is no shortcut."""
+    join = holder._modules.get("join")
+    joined: Tensor = f if join is None else join(holder.shortcut(h), f)
+    return joined
