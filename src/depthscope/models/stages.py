@@ -7,7 +7,6 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from depthscope.core.errors import UserError
 from depthscope.core.profile import Addition, Point
 from depthscope.models.layers.make import Layers
 from depthscope.models.shortcuts.joins import Join
@@ -33,13 +32,6 @@ class Block(Protocol):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Of the block's input, its output."""
-
-
-def check_counts(**counts: int) -> None:
-    """Raise a UserError for the first that is below 1."""
-    for name, value in counts.items():
-        if value < 1:
-            raise UserError(f"{name}: wanted 1 or more, got {value}.")
 
 
 def stage_sites(
@@ -80,11 +72,11 @@ def points(blocks: Iterable[Block], *, stem_output: str) -> tuple[Point, ...]:
     h of a block's last layer is what the block makes of it, after the addition where there is one: plain and residual
     arms so have the same positions. Projections and gates lie beside the path that depth counts, and are no points.
     """
-    found = [_conv_point("stem.conv", stem_output)]
+    found = [conv_point("stem.conv", stem_output)]
     for index, block in enumerate(blocks):
         for layer, output in zip(block.weighted, block.outputs, strict=True):
             found.append(
-                _conv_point(f"blocks.{index}.{layer}", f"blocks.{index}.{output}" if output else f"blocks.{index}")
+                conv_point(f"blocks.{index}.{layer}", f"blocks.{index}.{output}" if output else f"blocks.{index}")
             )
     return (*found, Point(layer="head", kind="linear", weight="head.weight", output="head"))
 
@@ -121,5 +113,6 @@ def derived(blocks: Sequence[Block], layers: Layers) -> dict[str, float]:
     return {**layers.derived(), **(join.derived() if join is not None else {})}
 
 
-def _conv_point(layer: str, output: str) -> Point:
+def conv_point(layer: str, output: str) -> Point:
+    """The point of a convolution `layer` whose h is the output of the module `output`."""
     return Point(layer=layer, kind="conv", weight=f"{layer}.weight", output=output)
