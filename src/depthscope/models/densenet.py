@@ -19,6 +19,7 @@ from depthscope.core.profile import Addition, Point
 from depthscope.models import stages
 from depthscope.models.checkpoint import Blocks
 from depthscope.models.layers.make import Layers
+from depthscope.models.site import check_counts
 
 WIDENING = 4
 """Channels of a layer's first convolution, in growths."""
@@ -78,7 +79,7 @@ def cifar_densenet(
         )
     if not 0 < compression <= 1:
         raise UserError(f"compression: wanted a number in (0, 1], got {compression}.")
-    stages.check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
+    check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
     return DenseNet(
         layers_per_block=densenet_layers_per_block(depth),
         growth=width,

@@ -24,7 +24,7 @@ from depthscope.models.checkpoint import Blocks
 from depthscope.models.hints import ParamHint
 from depthscope.models.layers.make import Layers
 from depthscope.models.shortcuts.joins import Join
-from depthscope.models.site import Site
+from depthscope.models.site import Site, check_counts
 
 ALPHA = 0.2
 """What a branch is multiplied by, beside its learned gain."""
@@ -73,7 +73,7 @@ def cifar_nfnet(
     alpha = shortcut_options.get("alpha", ALPHA)
     if not (math.isfinite(alpha) and alpha > 0):
         raise UserError(f"shortcut_options.alpha: wanted a number above 0, got {alpha}.")
-    stages.check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
+    check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
     return NFNet(
         blocks_per_stage=cifar_blocks_per_stage(depth),
         width=width,

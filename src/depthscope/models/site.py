@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from depthscope.core.errors import UserError
 from depthscope.core.profile import Addition, Point
 from depthscope.models.layers.make import Layers
 
@@ -48,3 +49,14 @@ class Deep(Protocol):
 
     def branches(self) -> tuple[tuple[str, ...], ...]:
         """Names of the weighted layers in each residual branch, in forward order; empty without shortcuts."""
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse what must be 1 or more, and is not: widths, channels, classes.
+
+    Raises:
+        UserError: a count below 1.
+    """
+    for name, value in counts.items():
+        if value < 1:
+            raise UserError(f"{name}: wanted 1 or more, got {value}.")
