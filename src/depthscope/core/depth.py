@@ -143,6 +143,27 @@ def tat_end(slope: float, num_activations: int) -> float:
     return cosine
 
 
+def fixup_scale(num_branches: int, num_layers: int) -> float:
+    """Fixup's factor L^(-1/(2m-2)) on the weights inside of a residual branch, all but its last layer.
+
+    Source: Zhang et al. 2019, arXiv 1901.09321, section 3.
+
+    Args:
+        num_branches: L, the residual branches of the network.
+        num_layers: m, the weighted layers of the branch.
+
+    Raises:
+        UserError: a branch of one layer, which the rule says nothing of.
+
+    >>> round(fixup_scale(27, 2), 4), round(fixup_scale(54, 3), 4)
+    (0.1925, 0.3689)
+    """
+    assert num_branches >= 1
+    if num_layers < 2:
+        raise UserError(f"fixup: wants branches of 2 or more weighted layers, and here is one of {num_layers}.")
+    return float(num_branches ** (-1 / (2 * num_layers - 2)))
+
+
 def profile_steps(num_steps: int, steps_per_epoch: int | None, further: Iterable[int] = ()) -> tuple[int, ...]:
     """The steps at which layers are logged: 0, 1, 2, 4, 8, ... and the end of each epoch; and those asked for.
 

@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from depthscope.core.draws import gaussian, orthogonal
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.streams import stream
 
@@ -184,18 +185,6 @@ def parameter_shapes(stack: Stack) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def orthogonal(num_out: int, num_in: int, rng: np.random.Generator) -> Array:
-    """A matrix [out, in] with orthonormal columns (rows, where out < in), uniformly distributed, float64.
-
-    The QR decomposition of a Gaussian matrix, with the signs of R's diagonal moved into Q: without
-    them the distribution depends on the library's sign convention (Mezzadri 2007, math-ph/0609050).
-    """
-    tall = rng.normal(size=(max(num_out, num_in), min(num_out, num_in)))
-    q, r = np.linalg.qr(tall)
-    q *= np.where(np.diagonal(r) < 0, -1.0, 1.0)
-    return np.ascontiguousarray(q if num_out >= num_in else q.T)
-
-
 def init_params(
     stack: Stack,
     seeds: Sequence[int],
@@ -247,7 +236,4 @@ def init_params(
 
 
 def _draw(num_out: int, num_in: int, init: Init, rng: np.random.Generator) -> Array:
-    if init == "orthogonal":
-        return orthogonal(num_out, num_in, rng)
-    draw: Array = rng.normal(size=(num_out, num_in)) / np.sqrt(num_in)
-    return draw
+    return orthogonal(num_out, num_in, rng) if init == "orthogonal" else gaussian((num_out, num_in), num_in, rng)
