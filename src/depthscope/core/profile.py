@@ -21,6 +21,8 @@ QUANTITIES = MappingProxyType(
         "dw_norm": "|dW|: Frobenius norm of the weight's gradient",
         "dw_ratio": "|dW|/|W|",
         "f_over_x": "|F|/|x|: at a residual addition x + F(x), mean over examples of the ratio of norms",
+        "lesion_loss": "loss, in nats, of the trained network without this residual branch, in evaluation mode",
+        "lesion_accuracy": "accuracy of the trained network without this residual branch, in evaluation mode",
     }
 )
 """Every quantity that a profile may hold, with its definition. All are reduced in float64."""

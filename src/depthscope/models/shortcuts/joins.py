@@ -45,8 +45,8 @@ class Join(nn.Module, ABC):
         A forward hook makes it of any network, and its removal undoes it:
         `block.join.register_forward_hook(lambda join, args, y: join.without_branch(args[0]))`.
         """
-        lesioned: Tensor = self(s, torch.zeros_like(s))
-        return lesioned
+        # Not self(...): the hook that asks for it would be called again.
+        return self.forward(s, torch.zeros_like(s))
 
     def derived(self) -> dict[str, float]:
         """What the network's depth decided of it, by name."""

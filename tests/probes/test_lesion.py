@@ -1,0 +1,98 @@
+"""A branch taken out by the probe is what it is when its own weights are made to give nothing."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from depthscope.core.errors import UserError
+from depthscope.core.profile import Addition, Point
+from depthscope.models.convnet import cifar_resnet
+from depthscope.models.init import build
+from depthscope.probes.lesion import lesions
+
+
+def network(shortcut: str, **options: Any) -> Any:
+    """With running statistics and scales that are no round numbers."""
+    model, _ = build(lambda: cifar_resnet(depth=14, width=4, shortcut=shortcut, **options), seed=2)
+    torch.manual_seed(0)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for tensor in (module.weight, module.bias, module.running_mean, module.running_var):
+                assert tensor is not None
+                nn.init.uniform_(tensor, 0.5, 1.5)
+    return model
+
+
+def judged(model: nn.Module, x: Tensor, y: Tensor) -> tuple[float, float]:
+    with torch.no_grad():
+        logits = copy.deepcopy(model).eval()(x).double()
+    loss = -logits.log_softmax(1).gather(1, y[:, None]).mean()
+    return float(loss), float((logits.argmax(1) == y).double().mean())
+
+
+def silence_branch(block: Any) -> None:
+    nn.init.zeros_(block.bn2.weight)
+    nn.init.zeros_(block.bn2.bias)
+
+
+def shut_gate(block: Any) -> None:
+    nn.init.constant_(block.join.gate.bias, -1e6)
+    nn.init.zeros_(block.join.gate.layer.weight)
+
+
+@pytest.mark.parametrize(("shortcut", "twin"), [("A", silence_branch), ("B", silence_branch), ("highway", shut_gate)])
+def test_each_branch_in_turn(shortcut: str, twin: Any) -> None:
+    model = network(shortcut)
+    x, y = torch.randn(32, 3, 8, 8), torch.arange(32) % 10
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    found = lesions(model, x, y, points=model.points(), additions=model.additions(), step=9)
+    assert (found.loss, found.accuracy) == pytest.approx(judged(model, x, y), rel=1e-6)
+    assert len(found.rows) == 12
+    values = {(row.layer, row.quantity): row.value for row in found.rows}
+    for index in range(6):
+        without = copy.deepcopy(model)
+        twin(without.blocks[index])
+        loss, accuracy = judged(without, x, y)
+        layer = 2 + 2 * index  # the stem, then two convolutions a block, of which the second is the branch's end
+        assert values[layer, "lesion_loss"] == pytest.approx(loss, rel=1e-5)
+        assert values[layer, "lesion_accuracy"] == accuracy
+        assert abs(loss - found.loss) > 1e-3
+    assert {row.step for row in found.rows} == {9}
+    assert model.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+class Own(nn.Module):
+    """Somebody's own: no join, two branches and a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.skip = nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.skip(x) + self.first(x)
+        total: Tensor = x + self.second(x)
+        return total
+
+
+def test_a_model_without_joins_has_its_branch_for_zeros_and_a_wrong_name_is_told() -> None:
+    model = Own()
+    points = [Point(layer=name, kind="linear", weight=f"{name}.weight", output=name) for name in ("first", "second")]
+    additions = [Addition(block="", branch=name, skip="skip", layer=name) for name in ("first", "second")]
+    x, y = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    found = lesions(model, x, y, points=points, additions=additions)
+    losses = [row.value for row in found.rows if row.quantity == "lesion_loss"]
+    with torch.no_grad():
+        wanted = [float(nn.functional.cross_entropy(x + branch(x), y)) for branch in (model.second, model.first)]
+    assert losses == pytest.approx(wanted, rel=1e-6)
+    with pytest.raises(UserError, match="unknown layer of an addition 'third'"):
+        lesions(model, x, y, points=points, additions=[Addition(block="", branch="x", skip="", layer="third")])
+    with pytest.raises(UserError, match=r"unknown module 'frist'\. Did you mean 'first'"):
+        lesions(model, x, y, points=points, additions=[Addition(block="", branch="frist", skip="", layer="first")])
