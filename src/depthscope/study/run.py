@@ -211,13 +211,8 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if known("family", "backend"):
         yield from _backend_faults(values)
     entry = CATALOG["family"].get(str(values.get("family")))
-    for field, allowed in entry.accepts.items() if entry else ():
-        own_code = is_user_code(str(values.get(field)))
-        if known(field) and values[field] not in allowed and not own_code:
-            names = " or ".join(shown(each) for each in allowed)
-            off = allowed in ((None,), (False,))
-            wanted = "has no such setting; leave it away." if off else f"takes {names}, not {values[field]!r}."
-            yield field, f"{values['family']!r} {wanted}"
+    yield from _refusals("family", values)
+    yield from _refusals("init", values)
     if known("family", "depth", "model_options"):
         try:
             family_blocks(values["family"], values["depth"], **values["model_options"])
@@ -234,6 +229,17 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
     if values.get("family") == "mlp":
         yield from _branch_end_faults(values)
+
+
+def _refusals(kind: Kind, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of the other fields, the values that the family or the initialiser does not take."""
+    entry = CATALOG[kind].get(str(values.get(kind)))
+    for field, allowed in entry.accepts.items() if entry else ():
+        if field in values and values[field] not in allowed and not is_user_code(str(values[field])):
+            names = " or ".join(shown(each) for each in allowed)
+            off = allowed in ((None,), (False,), (1.0,))
+            wanted = "has no such setting; leave it away." if off else f"takes {names}, not {values[field]!r}."
+            yield field, f"{values[kind]!r} {wanted}"
 
 
 def _branch_end_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -275,8 +281,6 @@ def _backend_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "stop_loss", "only the NumPy laboratory stops early; leave it away."
         if family not in CATALOG["family"] and values.get("stem_gain") is not None:
             yield "stem_gain", "only the NumPy laboratory has a gain of the stem's own; leave it away."
-        if values.get("init") == "torch" and values.get("gain", 1.0) != 1.0:
-            yield "gain", "PyTorch's own initialisers take no gain; leave it away, or choose another init."
         return
     if is_user_code(str(values.get("init"))):
         yield "init", "the NumPy laboratory draws gaussian or orthogonal weights, and takes no initialiser of your own."

@@ -24,7 +24,7 @@ class Entry:
             run's identity.
         untested: of a data set, the options with which its test set is not opened.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
-        accepts: for a family, the values that it takes in other fields of a run.
+        accepts: for a family or an initialiser, the values that it takes in other fields of a run.
         draws: whether a network with it draws at random in a training step, as dropout does.
         sources: keys of the bibliography (`report/citations`).
     """

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from depthscope.study.entries.entry import Entry
 
 _FILL = "depthscope.models.init:fill"
+_UNSCALED: Mapping[str, tuple[Any, ...]] = {"gain": (1.0,), "stem_gain": (None,)}
+"""Of initialisers whose paper sets the scale."""
 
 INIT: Mapping[str, Entry] = {
     "gaussian": Entry(
@@ -39,6 +42,7 @@ INIT: Mapping[str, Entry] = {
     "tat": Entry(
         summary="delta-orthogonal kernels times max(sqrt(out/in), 1), as tailored activations want them",
         targets={"torch": _FILL},
+        accepts=_UNSCALED,
         sources=("zhang2022tat",),
     ),
     "lsuv": Entry(
@@ -46,16 +50,19 @@ INIT: Mapping[str, Entry] = {
         targets={"torch": _FILL},
         options={"tolerance": 0.02, "max_tries": 20, "examples": 500},
         limits={"tolerance": "(0, 1)", "max_tries": "[1, 1000]", "examples": "[2, 100000]"},
+        accepts=_UNSCALED,
         sources=("mishkin2016lsuv",),
     ),
     "fixup": Entry(
         summary="He's times L^(-1/(2m-2)) in L branches of m layers; each branch's last layer and the classifier 0",
         targets={"torch": _FILL},
+        accepts=_UNSCALED,
         sources=("zhang2019fixup",),
     ),
     "looks_linear": Entry(
         summary="mirrored orthogonal blocks [[W, -W], [-W, W]]: with ReLU the untrained network is linear",
         targets={"torch": _FILL},
+        accepts=_UNSCALED,
         sources=("balduzzi2017shattered",),
     ),
     "constructed": Entry(
@@ -68,6 +75,7 @@ INIT: Mapping[str, Entry] = {
     "torch": Entry(
         summary="each module's own reset_parameters, as PyTorch has it by default",
         targets={"torch": _FILL},
+        accepts=_UNSCALED,
         sources=("paszke2019pytorch",),
     ),
 }
