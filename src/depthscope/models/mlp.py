@@ -32,7 +32,7 @@ from depthscope.core.profile import Addition, Point
 from depthscope.models.layers.make import Layers
 from depthscope.models.shortcuts.joins import Join
 from depthscope.models.shortcuts.named import make_shortcut
-from depthscope.models.site import Site
+from depthscope.models.site import Site, check_counts
 
 SHORTCUTS = (
     *("none", "identity", "identity_2", "constant_scaling", "highway", "dense", "scaled"),
@@ -78,12 +78,9 @@ def mlp(
     >>> sum(parameter.numel() for parameter in model.parameters()), len(model.points()), len(model.additions())
     (2275, 10, 8)
     """
-    for what, value, least in (
-        *(("depth", depth, 0), ("width", width, 1)),
-        *(("num_inputs", num_inputs, 1), ("num_classes", num_classes, 1)),
-    ):
-        if value < least:
-            raise UserError(f"{what}: wanted {least} or more, got {value}.")
+    check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
+    if depth < 0:
+        raise UserError(f"depth: wanted 0 or more, got {depth}.")
     if shortcut not in SHORTCUTS:
         raise UserError(unknown_name("shortcut", shortcut, SHORTCUTS))
     if shortcut == "identity_2" and depth % 2:
@@ -172,7 +169,7 @@ class MLP(nn.Module):
         else:
             for layer in self.layers:
                 f = _activated(layer, h)
-                h = torch.cat((h, f), 1) if self.shortcut == "dense" else _joined(layer, h, f)
+                h = _beside(h, f) if self.shortcut == "dense" else _joined(layer, h, f)
         logits_BK: Tensor = self.head(h)
         return logits_BK
 
@@ -250,3 +247,8 @@ def _joined(holder: Any, h: Tensor, f: Tensor) -> Tensor:
     join = holder._modules.get("join")
     joined: Tensor = f if join is None else join(holder.shortcut(h), f)
     return joined
+
+
+def _beside(h: Tensor, f: Tensor) -> Tensor:
+    """[h, f]: all earlier outputs and the new one, side by side."""
+    return torch.cat((h, f), dim=1)
