@@ -22,6 +22,13 @@ BEFORE_TRAINING = frozenset(
         "gradcheck_complex_median",
         "gradcheck_central_median",
         "gradcheck_five_point_median",
+        "train_loss_first",
+        "train_loss_start",
+        "train_accuracy_start",
+        "train_loss_start_batch",
+        "train_accuracy_start_batch",
+        "construction_loss_change",
+        "construction_accuracy_change",
     }
 )
 """Figures of the untrained network: what became of the training later changes none of them."""

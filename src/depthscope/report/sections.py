@@ -26,6 +26,16 @@ TABLE_METRICS = (
     "test_loss",
     "validation_accuracy",
     "validation_loss",
+    "train_accuracy_start",
+    "train_loss_start",
+    "train_accuracy_start_batch",
+    "train_loss_start_batch",
+    "construction_accuracy_change",
+    "construction_loss_change",
+    "train_loss_first",
+    "train_loss_change",
+    "lesion_accuracy_change",
+    "lesion_loss_change",
     "dh_factor_first",
     "dw_factor_first",
     "dh_factor_last",
@@ -34,7 +44,7 @@ TABLE_METRICS = (
     "gradcheck_central_median",
     "gradcheck_five_point_median",
 )
-_OF_TRAINING = {*TABLE_METRICS[:8], "dh_factor_last", "dh_factor_change"}
+_OF_TRAINING = {*TABLE_METRICS[:18], "dh_factor_last", "dh_factor_change"}
 MAX_METRICS = 6
 """Columns of figures: more would not fit beside the arms' names; the rest stands in the tables of the folder.
 What a claim is judged by is shown whatever their number."""
