@@ -14,11 +14,11 @@ from depthscope.models.construct import construct, seeded
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
+from depthscope.train.exact import exact
 from depthscope.train.feed import taken
 from depthscope.train.layout import lay_out
 from depthscope.train.memory import DataShape
 from depthscope.train.network import make_module, make_network
-from depthscope.train.torch_loop import exact
 from depthscope.train.usercode import as_user_error
 
 _NUM = 2

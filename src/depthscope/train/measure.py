@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from depthscope.core.profile import Profile
 from depthscope.record.events import Rows
@@ -35,14 +36,44 @@ def diverged_at(losses: Iterable[float], num_classes: int) -> int | None:
     return next((at for at, loss in enumerate(losses) if not loss <= bound), None)
 
 
-def diverged(step: int, loss: float) -> Outcome:
-    """The outcome of a run whose loss left all bounds at this step."""
-    return Outcome(
-        status="diverged",
-        step=step,
-        reason=f"training loss {loss:g} at step {step}",
-        remedy="a smaller lr, a longer warm-up, or a normaliser",
-    )
+@dataclass(frozen=True, kw_only=True)
+class Overflow:
+    """The first gradients of a run whose norm was no finite number.
+
+    Attributes:
+        step: updates done when they appeared.
+        parameter: of those, the one nearest to the output.
+        num: how many parameters' gradients had no finite norm at that step.
+        of: parameters of the model.
+    """
+
+    step: int
+    parameter: str
+    num: int
+    of: int
+
+
+def diverged(step: int, loss: float, overflow: Overflow | None = None) -> Outcome:
+    """The outcome of a run whose loss left all bounds at this step.
+
+    Args:
+        step: whose loss it is.
+        loss: in nats.
+        overflow: the first gradient without a finite norm. Where the loss itself was beyond bounds at that step, what
+            came back from it tells nothing more, and it is not named.
+    """
+    reason = f"training loss {loss:g} at step {step}"
+    if overflow is None or overflow.step >= step:
+        return Outcome(
+            status="diverged", step=step, reason=reason, remedy="a smaller lr, a longer warm-up, or a normaliser"
+        )
+    which = f"the gradient of {overflow.parameter}"
+    if overflow.num > 1:
+        which = f"the gradients of {overflow.num} of {overflow.of} tensors, {overflow.parameter} nearest to the output,"
+    reason += f"; at step {overflow.step} {which} had no finite norm"
+    untrained = "the lr has no part in it" if overflow.step == 0 else "a smaller lr or a longer warm-up may do too"
+    remedy = f"gradients that do not grow with depth: a shortcut, fewer layers, another initialiser; {untrained}"
+    return Outcome(status="diverged", step=step, reason=reason, remedy=remedy)
 
 
 def layer_rows(run_id: str, profile: Profile) -> Rows:

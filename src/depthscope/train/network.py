@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from depthscope.core.depth import fixup_scale
 from depthscope.core.errors import UserError
 from depthscope.core.profile import Addition, Point
 from depthscope.core.streams import stream
@@ -22,7 +23,7 @@ from depthscope.data.dataset import Dataset
 from depthscope.models.init import build
 from depthscope.probes.guard import set_generator
 from depthscope.probes.points import find_points
-from depthscope.study.catalog import is_user_code
+from depthscope.study.catalog import CATALOG, is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import target_of
 from depthscope.train.feed import taken
@@ -47,9 +48,9 @@ def make_network(
     if spec.init_options:
         further["options"] = spec.init_options
     if num := spec.init_options.get("examples"):
-        # As they are at the end of an epoch without augmentation: an initialiser is no place for further draws.
+        # Without augmentation, as in an evaluation: what is drawn for a step is drawn for that step alone.
         x, _ = taken(spec, data, data.train, int(str(num)))
-        further["examples"] = x.to(device, dtype)
+        further["examples"] = x.to(dtype)
     if spec.stem_gain is not None:
         further["gains"] = {"stem.weight": spec.stem_gain}
     return build(
@@ -119,21 +120,26 @@ def _own_init(spec: RunSpec) -> Any:
 def draws_of_step(spec: RunSpec, device: torch.device | str, *name: str | int) -> None:
     """Put torch's global generator where it stands at this point of a run, for models that draw (dropout).
 
-    The position in the run names the draws, so that measuring, resuming or another arm cannot shift them. The
-    families of the catalogue draw nothing, and are left alone.
+    The position in the run names the draws, so that measuring, resuming or another arm cannot shift them. Of the
+    catalogue, networks with a shortcut that draws are concerned; the others are left alone.
+
+    Layers are measured in training mode, so a network that draws is measured as it was drawn: at step 0 with the draws
+    of this position, later with those that follow the draws of the update before. Dropped branches show as such.
     """
-    if is_user_code(spec.family):
+    if is_user_code(spec.family) or CATALOG["shortcut"][spec.shortcut].draws:
         set_generator(device, int(stream(spec.seed, "model", *name).integers(2**63)))
 
 
-def make_optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser of a run, over all parameters of its model."""
-    options: dict[str, Any] = dict(spec.optimizer_options)
-    if spec.optimizer == "adam":
-        options = {"betas": (options["beta1"], options["beta2"]), "eps": options["eps"]}
-    make = resolve(target_of("optimizer", spec.optimizer, "torch"))
-    made: torch.optim.Optimizer = make(model.parameters(), lr=spec.lr, **options)
-    return made
+def derived_of(spec: RunSpec, model: nn.Module) -> dict[str, float]:
+    """What the depth decided in a network of ours, by name: the slope of a tailored activation, a branch's survival."""
+    if is_user_code(spec.family):
+        return {}
+    known: Any = model
+    found = {name: float(each) for name, each in known.derived().items()} if hasattr(model, "derived") else {}
+    if spec.init == "fixup":
+        branches = known.branches()
+        found |= {"fixup_scale": fixup_scale(len(branches), len(branches[0]))}
+    return found
 
 
 def points_of(model: nn.Module, x: Tensor) -> tuple[Point, ...]:

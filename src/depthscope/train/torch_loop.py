@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,13 +19,18 @@ from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
+from depthscope.train.clip import clipper
+from depthscope.train.exact import exact
 from depthscope.train.feed import Feed
+from depthscope.train.gradients import Gradients
 from depthscope.train.layout import lay_out
 from depthscope.train.measure import diverged, diverged_at, keep_factors, layer_facts, layer_rows, metric_rows
-from depthscope.train.network import additions_of, draws_of_step, make_network, make_optimizer, points_of
+from depthscope.train.network import additions_of, derived_of, draws_of_step, make_network, points_of
+from depthscope.train.optim import make_optimizer, set_rate
 from depthscope.train.probing import keep_last, own_probes, probe_model
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import Standing, check_made_of, made_of, new_state, summary_of
+from depthscope.train.tally import Tally
 from depthscope.train.torch_state import restore, tensors_of
 from depthscope.train.twin import eval_batch, is_twin, probe_batch
 from depthscope.train.usercode import code_digests
@@ -42,42 +45,6 @@ def run(
     with exact(context.threads):
         for spec in specs:
             yield from _Run(spec, context, states.get(spec.run_id), standing).events()
-
-
-@contextlib.contextmanager
-def exact(threads: int) -> Iterator[None]:
-    """The same bits on every run of one device, and float32 that means float32; the caller's settings come back."""
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = (torch.get_num_threads(), cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32)
-    generator = torch.get_rng_state()  # which a model of the user's may draw from
-    torch.set_num_threads(threads)
-    cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32 = False, True, False, False
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before[0])
-        torch.set_rng_state(generator)
-        cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, matmul.allow_tf32 = before[1:]
-
-
-@dataclass(kw_only=True)
-class _Tally:
-    """What is added up over an epoch. It stays on the device until it is asked for: reading makes a GPU wait."""
-
-    losses: list[Tensor] = field(default_factory=list)
-    hits: list[Tensor] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    earlier: list[float] = field(default_factory=list)
-    """Losses of the epoch's batches before the run was stopped."""
-    earlier_hits: int = 0
-
-    def values(self) -> list[float]:
-        """The loss of each batch."""
-        # On the CPU first: MPS has no float64.
-        return self.earlier + (torch.stack(self.losses).cpu().double().tolist() if self.losses else [])
-
-    def num_hits(self) -> int:
-        return self.earlier_hits + (int(torch.stack(self.hits).sum()) if self.hits else 0)
 
 
 class _Run:
@@ -96,7 +63,8 @@ class _Run:
         self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
         self.optimizer = make_optimizer(spec, self.model)
         self.summary: dict[str, float] = {}
-        self.step, self.tally = 0, _Tally()
+        self.step, self.tally = 0, Tally()
+        self.gradients, self.clip = Gradients(self.model, self.device), clipper(spec, self.model)
         self.made_of = made_of(self.init, self.data.digest, self.code)
         self.resumed = state is not None
         if state:
@@ -118,26 +86,19 @@ class _Run:
         check_made_of(state, self.made_of)
         restore(self.model, self.optimizer, state.tensors)
         self.step, self.summary = state.step, summary_of(state)
-        self.tally = _Tally(
-            earlier=state.tensors["epoch.losses"].tolist(),
-            earlier_hits=state.position["epoch_hits"],
-            counts=state.tensors["epoch.counts"].tolist(),
-        )
+        self.gradients.restore(state.tensors)
+        self.tally = Tally.of(state)
 
     def _safe_point(self, *, epoch_end: bool) -> SafePoint:
         return SafePoint(run_ids=(self.id,), step=self.step, epoch_end=epoch_end, take=lambda: (self._state(),))
 
     def _state(self) -> State:
-        epoch = {
-            "epoch.losses": np.array(self.tally.values(), np.float64),
-            "epoch.counts": np.array(self.tally.counts, np.int64),
-        }
         return new_state(
             self.id,
             self.step,
             made_of=self.made_of,
             summary=self.summary,
-            tensors={**tensors_of(self.model, self.optimizer), **epoch},
+            tensors={**tensors_of(self.model, self.optimizer), **self.tally.tensors(), **self.gradients.tensors()},
             epoch_hits=self.tally.num_hits(),
         )
 
@@ -159,6 +120,7 @@ class _Run:
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
             digests=self._digests(),
             num_steps=self.num_steps,
+            derived=derived_of(self.spec, self.model),
         )
         if first:
             yield layer_rows(self.id, first)
@@ -192,12 +154,12 @@ class _Run:
                 if self.step % 20 == 0:
                     yield self._progress(seen + sum(tally.counts))
                 yield self._safe_point(epoch_end=False)
-            self.tally = _Tally()
+            self.tally = Tally()
             values = tally.values()
             yield metric_rows(self.id, [(at + 1, "schedule", "lr", rates[at]) for at in range(begin, end)])
             bad = diverged_at(values, self.data.num_classes)
             if bad is not None:
-                return diverged(begin + bad, values[bad])  # a batch's loss is that of the weights before its update
+                return self._diverged(begin + bad, values[bad])  # of the weights before the batch's update
             num = sum(tally.counts)
             mean = sum(value * count for value, count in zip(values, tally.counts, strict=True)) / num
             accuracy = tally.num_hits() / num
@@ -213,8 +175,7 @@ class _Run:
 
     def _update(self, x_B: Tensor, y_B: Tensor, lr: float) -> tuple[Tensor, Tensor]:
         draws_of_step(self.spec, self.device, self.step + 1)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        set_rate(self.optimizer, lr)
         self.optimizer.zero_grad(set_to_none=True)
         autocast: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
         if self.spec.precision == "bfloat16":
@@ -223,8 +184,14 @@ class _Run:
             logits_BK = self.model(x_B)
             loss = self.loss(logits_BK.float() if self.spec.precision == "bfloat16" else logits_BK, y_B)
         loss.backward()
+        self.gradients.see(self.step)  # before clipping: a joint norm that is not finite spreads to all of them
+        if self.clip is not None:
+            self.clip()
         self.optimizer.step()
         return loss.detach(), (logits_BK.detach().argmax(1) == y_B).sum()
+
+    def _diverged(self, step: int, loss: float) -> Outcome:
+        return diverged(step, loss, self.gradients.overflow(self.points))
 
     def _evaluate(self, outcome: Outcome) -> Generator[Event, None, Outcome]:
         """A clean pass over each split in eval mode. The test set is looked at here and nowhere else.
@@ -239,7 +206,7 @@ class _Run:
             if split is not None:
                 found = self._clean_pass(*split)
                 if name == "train" and not math.isfinite(found["loss"]):
-                    return diverged(self.num_steps, found["loss"])
+                    return self._diverged(self.num_steps, found["loss"])
                 self.summary |= {f"{name}_{quantity}": value for quantity, value in found.items()}
                 rows += [(self.num_steps, name, quantity, value) for quantity, value in found.items()]
         yield metric_rows(self.id, rows)

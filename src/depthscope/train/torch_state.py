@@ -14,11 +14,14 @@ from depthscope.train.state import named, part
 
 
 def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
-    """Copies of weights and buffers, and of what the optimiser remembers of each parameter."""
+    """Copies of weights and buffers, and of what the optimiser remembers of each parameter.
+
+    Parameters are counted as the model holds them, in whatever groups the optimiser has them.
+    """
     kept = {
         f"{index}.{name}": _array(value)
-        for index, own in optimizer.state_dict()["state"].items()
-        for name, value in own.items()
+        for index, parameter in enumerate(model.parameters())
+        for name, value in optimizer.state.get(parameter, {}).items()
         if value is not None  # SGD without momentum notes that it has none
     }
     model_state = {name: _array(value) for name, value in model.state_dict().items()}
@@ -34,14 +37,16 @@ def restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping
     # `load_state_dict` copies into the tensors that are there, so they keep their layout in memory.
     model.load_state_dict({name: _tensor(value) for name, value in part(tensors, "model").items()})
     state: dict[int, dict[str, Tensor]] = {}
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    parameters = list(model.parameters())
+    grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    places = {id(parameter): at for at, parameter in enumerate(grouped)}  # torch counts through the groups
     for name, value in part(tensors, "optimizer").items():
         index, _, key = name.partition(".")
         like, found = parameters[int(index)], _tensor(value)
         if found.shape == like.shape and like.ndim:
             # Laid out as the parameter, as the optimiser's own is: a kernel may round otherwise on another layout.
             found = torch.empty_like(like, dtype=found.dtype, requires_grad=False).copy_(found)
-        state.setdefault(int(index), {})[key] = found
+        state.setdefault(places[id(like)], {})[key] = found
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 

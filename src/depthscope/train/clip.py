@@ -1,0 +1,103 @@
+"""Gradients that are too large, made smaller between the backward pass and the update.
+
+Nothing is read from the device on the way, so a GPU does not wait.
+
+Shape letters: U output units of all tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from depthscope.study.run import RunSpec
+from depthscope.train.build import resolve, target_of
+
+Clip = Callable[[], None]
+"""Changes the gradients of the model that it was made for, in place."""
+
+
+def clipper(spec: RunSpec, model: nn.Module) -> Clip | None:
+    """What is done to the gradients of a run before each update; None where nothing is."""
+    if spec.clip == "none":
+        return None
+    made: Clip = resolve(target_of("clip", spec.clip, "torch"))(model, **spec.clip_options)
+    return made
+
+
+def clip_norm(model: nn.Module, *, max_norm: float) -> Clip:
+    """All gradients times max_norm / (|g| + 1e-6) where their joint norm |g| is larger, as torch has it.
+
+    Source: Pascanu et al. 2013, arXiv 1211.5063, algorithm 1.
+
+    Args:
+        model: the model.
+        max_norm: largest joint norm.
+    """
+    parameters = list(model.parameters())
+
+    def clip() -> None:
+        nn.utils.clip_grad_norm_(parameters, max_norm)
+
+    return clip
+
+
+def adaptive(model: nn.Module, *, factor: float, eps: float) -> Clip:
+    """Adaptive gradient clipping: |G| of each output unit at most factor max(|W|, eps), by its own weights' norm |W|.
+
+    Where |G| > m = factor max(|W|, eps), G becomes G m / max(|G|, 1e-6). A unit is a row of a linear weight and a
+    filter of a convolution; a vector or a scalar (bias, gain) is one unit as a whole, a gain kept as [out, 1, 1, 1]
+    too. The network's last linear layer is left as it is.
+
+    Source: Brock et al. 2021, arXiv 2102.06171, section 4 and appendix A, and the authors' code for what is a unit.
+
+    Args:
+        model: the model; its last layer is the last of its `points()`, or the last linear one that it holds.
+        factor: the paper's lambda.
+        eps: what a unit whose weights are (nearly) zero counts as.
+    """
+    head = _head(model)
+    left = set() if head is None else {id(each) for each in head.parameters()}
+    parameters = [each for each in model.parameters() if id(each) not in left]
+
+    @torch.no_grad()
+    def clip() -> None:
+        clipped = [each for each in parameters if each.grad is not None]
+        gradients = [each.grad for each in clipped if each.grad is not None]
+        if not clipped:
+            return
+        gradient_norms, weight_norms = _unit_norms(gradients), _unit_norms(clipped)
+        sizes = [each.numel() for each in gradient_norms]
+        # All units of all tensors side by side: a handful of operations instead of a handful for each tensor.
+        gradient_U, weight_U = (
+            torch.cat([each.flatten() for each in norms]) for norms in (gradient_norms, weight_norms)
+        )
+        most_U = factor * weight_U.clamp(min=eps)
+        scale_U = torch.where(gradient_U > most_U, most_U / gradient_U.clamp(min=1e-6), 1.0)
+        for gradient, norm, scale in zip(gradients, gradient_norms, torch.split(scale_U, sizes), strict=True):
+            gradient.mul_(scale.view_as(norm).to(gradient.dtype))
+
+    return clip
+
+
+def _unit_norms(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Norm of each output unit, of the tensor's shape with 1 from the second axis on; of a vector one number.
+
+    In float64 where there is one: the norm of a gradient of 1e20, which deep networks have, is beyond float32.
+    """
+    dtype = None if tensors[0].device.type == "mps" else torch.float64
+    return [
+        torch.linalg.vector_norm(each, dtype=dtype)
+        if sum(size > 1 for size in each.shape) <= 1
+        else torch.linalg.vector_norm(each, dim=tuple(range(1, each.ndim)), keepdim=True, dtype=dtype)
+        for each in tensors
+    ]
+
+
+def _head(model: nn.Module) -> nn.Module | None:
+    points = getattr(model, "points", None)
+    if callable(points):
+        return model.get_submodule(points()[-1].layer)
+    return next((each for each in reversed(list(model.modules())) if isinstance(each, nn.Linear)), None)
