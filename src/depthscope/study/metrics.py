@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from depthscope.core.errors import shown
+
 SUMMARY: Mapping[str, str] = MappingProxyType(
     {
         "train_loss_running": "mean loss over the last epoch's (augmented) training batches, nats",
@@ -16,6 +18,16 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "validation_accuracy": "accuracy on the validation split, where there is one, after the last step",
         "test_loss": "mean loss on the test set, evaluated once, after the last step, nats",
         "test_accuracy": "accuracy on the test set, evaluated once, after the last step",
+        "train_loss_first": "loss of the first training batch, before any update, nats",
+        "train_loss_change": "train_loss_running - train_loss_first",
+        "train_loss_start": "train_loss of a constructed network before any update, nats",
+        "train_accuracy_start": "train_accuracy of a constructed network before any update",
+        "train_loss_start_batch": "the same loss in training mode: each batch normalised by its own statistics, nats",
+        "train_accuracy_start_batch": "the same accuracy in training mode",
+        "construction_loss_change": "train_loss_start - train_loss of the shallower network at its end",
+        "construction_accuracy_change": "train_accuracy_start - train_accuracy of the shallower network at its end",
+        "lesion_loss_change": "loss without one branch - loss of the intact network, median over branches, nats",
+        "lesion_accuracy_change": "accuracy without one branch - accuracy of the intact network, median over branches",
         "dh_factor_first": "|dL/dh| at the first layer over the last, per layer (geometric mean), at step 0",
         "dh_factor_last": "the same after the last step",
         "dh_factor_change": "dh_factor_last / dh_factor_first",
@@ -50,3 +62,15 @@ def worse_side(metric: str) -> Literal["up", "down"] | None:
     if metric not in SUMMARY:
         return None
     return "up" if "loss" in metric else "down" if "accuracy" in metric else None
+
+
+def loss_or_accuracy(metric: str) -> str:
+    """The name as it came, if it is of a figure that has a worse side.
+
+    Raises:
+        ValueError: it is of none.
+    """
+    if worse_side(metric) is None:
+        known = ", ".join(sorted(key for key in SUMMARY if worse_side(key)))
+        raise ValueError(f"of {shown(metric)} neither side is worse; wanted a loss or an accuracy. Known: {known}.")
+    return metric
