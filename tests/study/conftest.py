@@ -97,6 +97,15 @@ def study_document() -> dict[str, Any]:
             },
             {**common, "name": "five", "kind": "no_degradation", "a": plain, "b": shallow, "margin": 0.1},
             {**common, "name": "six", "kind": "monotone", "arm": "plain", "direction": "increasing"},
+            {
+                **common,
+                "name": "seven",
+                "kind": "some_difference",
+                "a": [plain, {"arm": "skip", "where": {"depth": "max"}}],
+                "b": shallow,
+                "expect": "at_most",
+                "than": 0.5,
+            },
         ],
         "sizes": {"small": {"base": {"steps": 5}}, "large": {"seeds": 4}},
     }

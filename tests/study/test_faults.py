@@ -168,6 +168,12 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("claims/5/arm", "plian", "claims.5.arm", "unknown arm 'plian'. Did you mean 'plain'?"),
     ("claims/5/within", -1, "claims.5.within", "wanted 0 or more, got -1."),
     ("claims/5/direction", "up", "claims.5.direction", "wanted 'increasing' or 'decreasing', got 'up'."),
+    ("claims/6/a", [], "claims.6.a", "wanted at least 2 entries, got []."),
+    ("claims/6/a/1/arm", "skp", "claims.6.a.1.arm", "unknown arm 'skp'. Did you mean 'skip'?"),
+    ("claims/6/a/1", DEEP, "claims.6.a.1", "stands twice in the list; each alternative is counted once."),
+    ("claims/6/a/1", SHALLOW, "claims.6.b", "means the same runs as a.1, so the difference would be 0"),
+    ("claims/6/b", None, "claims.6.b", "missing"),
+    ("claims/6/than", None, "claims.6.than", "missing"),
     # claims that could never fail or hold, or that compare nothing
     ("claims/0/unit", "nat", "claims.0.unit", "no unit of 'train_loss': wanted 'nats', or leave it away; got 'nat'."),
     ("claims/4", LOSES_POINTS, "claims.4.margin", "the claim could never fail: for 2 points write 0.02."),
@@ -179,6 +185,10 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("claims/1/second/1/where/depth", 8, "claims.1.second.1", "means the same runs as second.0"),
     ("claims/1/second", FIRST, "claims.1.second", "is the same as `first`, so the difference would be 0"),
     ("claims/4", SWAPPED, "claims.4.a", "is the shallower (depth 4, and b has 8); the claim says that "),
+    # ranking
+    (f"{MAIN}/ranked", "train_los", "parts.main.ranked", "of 'train_los' neither side is worse; wanted a loss or an"),
+    (f"{MAIN}/ranked", "dh_factor_first", "parts.main.ranked", "neither side is worse; wanted a loss or an accuracy"),
+    (f"{MAIN}/ranked", "train_loss", "parts.main.ranked", "wanted 3 arms or more to rank; the part has 2."),
     # resources
     ("resources", 3, "resources", "wanted a table, got 3."),
     ("resources/cpus", 0, "resources.cpus", "wanted more than 0, got 0."),
@@ -276,7 +286,7 @@ def test_claims_that_an_exclusion_leaves_with_one_depth(document: Document, told
     put(document, f"{MAIN}/exclude", [{"arm": "plain", "depth": 4}])
     faults = dict(told(document))
     assert "has one value of depth, 8; going one way needs" in faults.pop("claims.5")
-    assert sorted(faults) == ["claims.0.b", "claims.1.first.1", "claims.4.b"]
+    assert sorted(faults) == ["claims.0.b", "claims.1.first.1", "claims.4.b", "claims.6.b"]
     assert all("means the same runs as" in says for says in faults.values())
 
 
@@ -390,7 +400,7 @@ def test_a_part_without_runs(document: Document, told: Told) -> None:
 
 
 def test_a_claim_is_looked_at_only_where_it_is_judged(document: Document) -> None:
-    for at in (0, 1, 4, 5):
+    for at in (0, 1, 4, 5, 6):
         document["claims"][at]["sizes"] = ["large"]
     document["claims"][1]["confirmatory"] = True
     document["sizes"]["small"]["parts"] = {"main": {"axes": {"depth": [2]}}}

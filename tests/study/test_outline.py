@@ -31,6 +31,7 @@ def test_each_kind_says_what_it_compares(document: dict[str, Any]) -> None:
         "four (exploratory): train_loss of plain, over what theory gives; 2 seeds.",
         f"five (exploratory): train_loss of {deep}, no worse than {shallow} by more than 0.1; 4 seeds.",
         f"six (exploratory): train_loss of plain {free}, step by step along depth; 4 seeds.",
+        f"seven (exploratory): train_loss of any of 2 ({deep}, skip depth 8 {free}) minus {shallow}; 4 seeds.",
     ]
 
 

@@ -131,6 +131,7 @@ class Finding(Frozen):
         reason: the judgement in a sentence made from the estimates, in English.
         reasons: the same by language.
     """
+        num_met: how many of those, the first, meet the bound of a claim that takes one of several differences.
 
     claim: str
     text: dict[str, str]
@@ -145,3 +146,4 @@ class Finding(Frozen):
     pairing: tuple[Pairing, ...] = ()
     reason: str
     reasons: dict[str, str] = Field(default_factory=dict)
+    num_met: int = 0

@@ -14,6 +14,7 @@ from depthscope.analysis.judging import judge_claim
 from depthscope.analysis.notes import BETWEEN, key_of, note
 from depthscope.analysis.pairing import pairings
 from depthscope.analysis.table import Results
+from depthscope.analysis.verdict_words import some_of
 from depthscope.analysis.verdicts import CHANGES, Judgement
 from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, scale_of, spoken, with_spread
 from depthscope.study.claims import Claim, TheoryClaim, confirmatory_at, judged_at
@@ -99,6 +100,7 @@ def _finding(claim: Claim, judgement: Judgement, family: int, paired: tuple[Pair
         expect="within" if isinstance(claim, TheoryClaim) else claim.expect,
         estimates=tuple(_as_shown(estimate) for estimate in judgement.estimates),
         num_judged=judgement.num_judged,
+        num_met=judgement.num_met,
         pairing=paired,
         reason=reasons["en"],
         reasons=reasons,
@@ -120,6 +122,8 @@ def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:
     equals, between = (" = ", "; ") if english else ("：", "；")
     if claim.kind == "no_degradation":
         found = _worsening(judged[0], lang)
+    elif claim.kind == "some_difference":
+        found = some_of(judged, judgement.num_met, lang)
     else:
         found = between.join(
             f"{spoken(estimate.name, lang)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
@@ -175,6 +179,8 @@ def _asked(claim: Claim, change: bool, lang: Lang) -> str:
         "zh": {"at_least": "不小于", "at_most": "不大于"},
     }
     every = ""
+    if claim.kind == "some_difference":
+        every = f"for any of the {len(claim.a)} " if lang == "en" else f"{len(claim.a)} 个中至少有一个"
     if claim.kind == "monotone":
         every = "every step " if lang == "en" else "每一步都"
     if claim.kind == "level" and claim.statistic == "every_seed":

@@ -3,6 +3,7 @@
 | claim | judged by | supported | refuted |
 | --- | --- | --- | --- |
 | difference (in differences) | paired t interval over seeds | all of it satisfies | all of it violates |
+| some difference | paired t interval of each | any satisfies (Holm) | all violate |
 | no degradation | paired t interval of the worsening | all at most the margin | all above the margin |
 | monotone | paired t interval of each step | every step's satisfies | any step's violates (Bonferroni) |
 | level, every seed | each seed: all its observed cells | all satisfy, none is absent | any cell violates |
@@ -32,7 +33,8 @@ factor and a ratio to theory), undecided. The note says how many diverged, and w
 A figure that was measured before training (`table.BEFORE_TRAINING`) knows nothing of a later
 divergence: it is read from such a run as from any, and there is nothing to tell.
 
-The steps of a monotone claim are differences, and the rules of a difference hold for each.
+The steps of a monotone claim are differences, and the rules of a difference hold for each; so are the
+alternatives of some difference, of which one without all its runs is undecided by itself.
 
 A bound (`than`) is in the metric's own scale: of an accuracy a fraction, .1 for ten points.
 """
@@ -42,6 +44,7 @@ from __future__ import annotations
 from depthscope.analysis.differences import judge_difference
 from depthscope.analysis.levels import judge_every_seed, judge_median, judge_theory
 from depthscope.analysis.monotone import judge_monotone
+from depthscope.analysis.several import judge_some
 from depthscope.analysis.table import Results
 from depthscope.analysis.verdicts import Judgement
 from depthscope.study.claims import (
@@ -51,6 +54,7 @@ from depthscope.study.claims import (
     LevelClaim,
     MonotoneClaim,
     NoDegradationClaim,
+    SomeDifferenceClaim,
     TheoryClaim,
 )
 
@@ -60,6 +64,8 @@ def judge_claim(results: Results, claim: Claim, level: float = 0.95) -> Judgemen
     match claim:
         case DifferenceClaim() | DifferenceInDifferencesClaim() | NoDegradationClaim():
             return judge_difference(results, claim, level)
+        case SomeDifferenceClaim():
+            return judge_some(results, claim, level)
         case MonotoneClaim():
             return judge_monotone(results, claim, level)
         case LevelClaim(statistic="every_seed"):

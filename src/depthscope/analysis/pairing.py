@@ -20,6 +20,7 @@ from depthscope.study.claims import (
     NoDegradationClaim,
     Select,
     TheoryClaim,
+    SomeDifferenceClaim,
 )
 
 _INIT = ("init", "gain", "stem_gain", "zero_last_gamma")
@@ -40,6 +41,9 @@ def _compared(results: Results, claim: Claim) -> Iterator[tuple[Sample, Sample]]
     match claim:
         case DifferenceClaim() | NoDegradationClaim():
             yield from _cell_by_cell(results, claim.part, claim.a, claim.b)
+        case SomeDifferenceClaim():
+            for each in claim.a:
+                yield from _cell_by_cell(results, claim.part, each, claim.b)
         case DifferenceInDifferencesClaim():
             for a, b in (claim.first, claim.second):
                 yield from _cell_by_cell(results, claim.part, a, b)

@@ -16,7 +16,7 @@ from depthscope.study.claims import Expect
 Says = Literal["against", "for", "unknown"]
 """What a run that diverged says of a claim."""
 
-CHANGES = frozenset({"difference", "difference_in_differences", "no_degradation", "monotone"})
+CHANGES = frozenset({"difference", "difference_in_differences", "no_degradation", "monotone", "some_difference"})
 """Kinds of claim whose judged estimates are paired differences."""
 
 
@@ -28,6 +28,7 @@ class Judgement:
         verdict: see the table of `judging`.
         estimates: the judged estimate (or, for several cells, estimates) first, then what it was made from.
         num_judged: how many of the estimates carry the verdict.
+        num_met: how many of those, the first, meet the bound of a claim that takes one of several.
         census: what became of the runs.
         said: what the runs that diverged say of the claim, where they were taken out of an interval.
     """
@@ -35,6 +36,7 @@ class Judgement:
     verdict: Verdict
     estimates: tuple[Estimate, ...]
     num_judged: int
+    num_met: int = 0
     census: Census
     said: tuple[Says, ...] = ()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.table import Results
+from depthscope.analysis.verdict_words import alternative
 from depthscope.analysis.verdicts import CHANGES
 from depthscope.analysis.wording import quantity, spoken, spoken_method, spoken_note, with_spread
 from depthscope.report import charts
@@ -68,6 +69,8 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
     if not judged:
         return None
     metric = claim.metric if claim else ""
+    if finding.kind == "some_difference":  # all have the same side behind the minus sign
+        labels = [alternative(each, words.lang) for each in judged]
     labels = [spoken(each.name.removeprefix(f"{metric}: "), words.lang) for each in judged]
     unit = judged[0].unit
     shares = unit in ("accuracy", "fraction")
@@ -204,6 +207,9 @@ def _aside(finding: Finding, judged: Sequence[Estimate], words: Words) -> str:
     """The effect size of a claim on one difference, and the coverage that a family of claims leaves it."""
     told = [effect(judged[0], words)] if len(judged) == 1 else []
     text = told[0][:1].upper() + told[0][1:] + words("full_stop") if told and told[0] else ""
+    if finding.kind == "some_difference" and judged and finding.verdict != "refuted":
+        key = "holm_of" if finding.num_met else "bonferroni_of"
+        text += " " * bool(text) + words(key, count=finding.num_judged, level=percent(judged[0].level))
     if finding.kind == "monotone" and judged and finding.num_judged > 1 and finding.verdict != "supported":
         text += " " * bool(text) + words("bonferroni", count=finding.num_judged, level=percent(judged[0].level))
     if finding.family > 1 and judged:

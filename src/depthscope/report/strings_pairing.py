@@ -60,6 +60,16 @@ PAIRING: dict[str, tuple[str, str]] = {
         "区间覆盖率为 {level} 而非 95%：{count} 步即有 {count} 次机会判为不成立，按 Bonferroni 校正。",
     ),
     "gloss.effect": ("effect size g_z", "效应量 g_z"),
+    "bonferroni_of": (
+        "{level} instead of 95%: {count} alternatives are as many chances to support the claim, corrected by "
+        "Bonferroni.",
+        "区间覆盖率为 {level} 而非 95%：{count} 个备选即有 {count} 次机会判为成立，按 Bonferroni 校正。",
+    ),
+    "holm_of": (
+        "The intervals, the first with {level}, are corrected for {count} alternatives by Holm's rule: all that are "
+        "said to meet the claim do, but for 5%.",
+        "区间（第一个为 {level}）已按 Holm 法对 {count} 个备选校正：所列出的均符合论断，总错误率不超过 5%。",
+    ),
     "gloss.effect.text": (
         "A mean difference divided by its spread between seeds, corrected for small samples (Hedges): how regular a "
         "change is, not how large. It compares with no effect size of unpaired groups.",

@@ -30,6 +30,9 @@ ALL_FIELDS = "`depthscope schema`"
 MAX_RUNS = 100_000
 """Most runs of one part; more is a slip of the pen in an axis, and would fill the memory before it ran."""
 
+LEAST_RANKED = 3
+"""Arms that make a ranking; the difference of two is a claim."""
+
 _SEED = "seeds have a key of their own: `seeds`, in the part or at the top."
 
 
@@ -47,6 +50,8 @@ def part_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
         if part.baseline is not None and part.baseline not in arms and _all_known(arms):
             yield f"{path}.baseline", unknown_name("arm", part.baseline, arms)
         yield from _axis_faults(part, path)
+        if part.ranked is not None and len(arms) < LEAST_RANKED:
+            yield f"{path}.ranked", f"wanted {LEAST_RANKED} arms or more to rank; the part has {len(arms)}."
         for index, rule in enumerate(part.exclude):
             yield from _rule_faults(rule, arms, f"{path}.exclude.{index}")
         count = len(arms) * math.prod(map(len, part.axes.values())) * len(study.seeds_of(part))

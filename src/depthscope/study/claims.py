@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from depthscope.core.errors import unknown_name
 from depthscope.study.faults import FieldFaults
-from depthscope.study.metrics import SUMMARY, is_metric, worse_side
+from depthscope.study.metrics import SUMMARY, is_metric, loss_or_accuracy
 from depthscope.study.run import Bool, Float, Frozen
 from depthscope.study.scale import Bound, bound_faults, unit_faults
 from depthscope.study.values import Overrides, Text, one_or_list
@@ -157,10 +157,7 @@ class NoDegradationClaim(_Claim):
     @field_validator("metric")
     @classmethod
     def _has_a_worse_side(cls, metric: str) -> str:
-        if worse_side(metric) is None:
-            known = ", ".join(sorted(key for key in SUMMARY if worse_side(key)))
-            raise ValueError(f"of {metric!r} neither side is worse; wanted a loss or an accuracy. Known: {known}.")
-        return metric
+        return loss_or_accuracy(metric)
 
     @property
     def expect(self) -> Expect:

@@ -12,6 +12,7 @@ from depthscope.study.claims import (
     LevelClaim,
     MonotoneClaim,
     NoDegradationClaim,
+    SomeDifferenceClaim,
     TheoryClaim,
     confirmatory_at,
     judged_at,
@@ -64,13 +65,14 @@ def _outline(plan: Plan, claim: Claim, family: int) -> Outline:
     confirmatory = confirmatory_at(claim, plan.study.size)
     sides = [matching(plan.cells, claim.part, select) for _, select in located_selects(claim)]
     shared = set.intersection(*({cell.seed for cell in side} for side in sides))
+    shared_by = len(claim.a) if isinstance(claim, SomeDifferenceClaim) else 1
     means = not isinstance(claim, LevelClaim | TheoryClaim)
     return Outline(
         name=claim.name,
         confirmatory=confirmatory,
         compares=f"{claim.metric} of {_compared(claim, sides)}",
         num_seeds=len(shared),
-        seeds_if_equal=seeds_if_equal(ERROR_RATE / (family if confirmatory else 1))
+        seeds_if_equal=seeds_if_equal(ERROR_RATE / (family if confirmatory else 1) / shared_by)
         if means and unit_of(claim.metric) == "accuracy"
         else None,
     )
@@ -95,6 +97,9 @@ def _compared(claim: Claim, sides: Sequence[Sequence[Cell]]) -> str:
             return f"{_side(sides[0])}, over what theory gives"
         case NoDegradationClaim():
             return f"{_side(sides[0])}, no worse than {_side(sides[1])} by more than {claim.margin:g}"
+        case SomeDifferenceClaim():
+            *each_a, b = sides
+            return f"any of {len(each_a)} ({', '.join(_side(side) for side in each_a)}) minus {_side(b)}"
     pairs = [f"{_side(a)} minus {_side(b)}" for a, b in zip(sides[::2], sides[1::2], strict=True)]
     return pairs[0] if len(pairs) == 1 else f"({pairs[0]}) minus ({pairs[1]})"
 

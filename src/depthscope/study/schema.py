@@ -49,7 +49,11 @@ def study_schema() -> Schema:
         _describe(study if model is StudySpec else defs[model.__name__], model)
     for holder in (study["properties"], part["properties"]):
         holder["base"] = _refers(holder["base"], "Run")
-    defs["Arm"]["properties"]["set"] = _refers(defs["Arm"]["properties"]["set"], "Run")
+    for holder, field in (("Arm", "set"), ("Case", "set"), ("Case", "where"), ("Choice", "at")):
+        told = defs[holder]["properties"][field]
+        some = {"minProperties": told["minProperties"]} if "minProperties" in told else {}
+        defs[holder]["properties"][field] = {**_refers(told, "Run"), **some}
+    part["properties"]["ranked"] = _refers(part["properties"]["ranked"], "LossOrAccuracy")
     part["properties"]["axes"] = _refers(part["properties"]["axes"], "Axes")
     part["properties"]["exclude"]["items"] = {"$ref": "#/$defs/Rule"}
     own = {"type": "string", "pattern": rf"^{PROBE}[^\W\d]\w*\..+", "description": "of your probe: function.name"}

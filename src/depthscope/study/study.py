@@ -10,6 +10,7 @@ from depthscope.study.claims import Claim
 from depthscope.study.resources import Resources, ResourceTable, resolved
 from depthscope.study.run import Frozen
 from depthscope.study.seeds import Seeds, listed
+from depthscope.study.metrics import loss_or_accuracy
 from depthscope.study.tuning import Tuned, Tuning
 from depthscope.study.values import Overrides, Text, toml_values
 from pydantic import AfterValidator, Field
@@ -66,6 +67,7 @@ class StudySpec(Frozen):
     """A study at one size: everything that decides its runs, and what will be claimed.
 
     Attributes:
+        ranked: a loss or an accuracy, by which the page ranks the arms at the greatest depth.
         name: identity of the study; a results folder holds one name at one size.
         title: heading of the page, by language.
         question: what is asked, by language.
@@ -76,6 +78,7 @@ class StudySpec(Frozen):
         seeds: seeds of the parts that name none.
         parts: sets of comparable runs.
         claims: judged from the records.
+    ranked: Annotated[str, AfterValidator(loss_or_accuracy)] | None = None
         resources: what a run needs of a machine.
         tuning: how one number is chosen for each arm, by `depthscope tune`.
         tuned: where the tuned values come from; `depthscope tune` writes it.
@@ -124,3 +127,17 @@ def with_seeds(study: StudySpec, seeds: Seeds) -> StudySpec:
     """The study with these seeds in all its parts, instead of its own."""
     parts = {name: part.model_copy(update={"seeds": None}) for name, part in study.parts.items()}
     return StudySpec.model_validate(study.model_copy(update={"seeds": seeds, "parts": parts}).model_dump())
+def _identity(study: dict[str, Any]) -> dict[str, Any]:
+    """A dumped study without the fields that came after digests had been written, where they say nothing."""
+    tuning, tuned = study["tuning"] or {}, study["tuned"] or {}
+    for holder, later in (
+        *((arm, "at") for part in study["parts"].values() for arm in part["arms"]),
+        *((choice, "at") for choice in tuned.get("choices", ())),
+        *((part, "ranked") for part in study["parts"].values()),
+        (tuning, "by"),
+    ):
+        if not holder.get(later, True):
+            del holder[later]
+    return study
+
+
