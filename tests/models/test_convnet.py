@@ -7,14 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
+from tests.models.naive import Array, conv_naive, norm_naive
 from torch import Tensor, nn
 
 from depthscope.core.errors import UserError
 from depthscope.models.convnet import CifarResNet, cifar_resnet
 from depthscope.models.shortcuts.skips import Pad
-
-Array = NDArray[np.float64]
 
 # shared/ORACLES.md section 1: depth -> (plain and option A, option B).
 COUNTS = {
@@ -149,32 +147,6 @@ def test_forward_equals_the_naive_twin(shortcut: str, training: bool) -> None:
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message), torch.device("meta"):
         cifar_resnet(**arguments)  # type: ignore[arg-type]
-
-
-def conv_naive(x_BCHW: Array, weight: Array, stride: int) -> Array:
-    """Every output pixel by itself: the sum of a window times the kernel."""
-    num_out, _, kernel, _ = weight.shape
-    pad = kernel // 2
-    padded = np.pad(x_BCHW, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
-    batch, _, height, width = x_BCHW.shape
-    out = np.empty((batch, num_out, -(-height // stride), -(-width // stride)))
-    for row in range(out.shape[2]):
-        for column in range(out.shape[3]):
-            top, left = row * stride, column * stride
-            window = padded[:, :, top : top + kernel, left : left + kernel]
-            out[:, :, row, column] = np.tensordot(window, weight, axes=([1, 2, 3], [1, 2, 3]))
-    return out
-
-
-def norm_naive(x_BCHW: Array, state: Mapping[str, Array], name: str, training: bool) -> Array:
-    out = np.empty_like(x_BCHW)
-    for channel in range(x_BCHW.shape[1]):
-        values = x_BCHW[:, channel]
-        mean = values.mean() if training else state[f"{name}.running_mean"][channel]
-        variance = values.var() if training else state[f"{name}.running_var"][channel]
-        scale = state[f"{name}.weight"][channel] / np.sqrt(variance + 1e-5)
-        out[:, channel] = (values - mean) * scale + state[f"{name}.bias"][channel]
-    return out
 
 
 def forward_naive(x: Array, state: Mapping[str, Array], depth: int, shortcut: str, training: bool) -> Array:

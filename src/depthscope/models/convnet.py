@@ -18,7 +18,7 @@ from depthscope.models import stages
 from depthscope.models.checkpoint import Blocks
 from depthscope.models.layers.make import Layers
 from depthscope.models.shortcuts.named import make_shortcut
-from depthscope.models.site import Site
+from depthscope.models.site import Site, check_counts
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
@@ -65,7 +65,7 @@ def cifar_resnet(
     >>> len(model.points()), len(model.additions())
     (56, 27)
     """
-    stages.check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
+    check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
     blocks = family_blocks("cifar_resnet", depth)
     assert blocks is not None
     layers = Layers(norm=norm, activation=activation, depth=depth, norm_options=norm_options)
