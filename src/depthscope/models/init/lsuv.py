@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from depthscope.core.errors import UserError
 from depthscope.core.streams import stream
 from depthscope.models.construct import seeded
-from depthscope.models.init.rules import NORMALISERS, is_weighted
+from depthscope.models.init.rules import is_weighted
+from depthscope.models.init.statistics import batch_statistics, widened
 
 
 def lsuv(
@@ -58,7 +56,7 @@ def lsuv(
         done.add(module)
         weight: Any = module.weight
         for tries in range(max_tries + 1):
-            variance = _variance(output)
+            variance = float(widened(output).var(correction=0))
             if not (math.isfinite(variance) and variance > 0):
                 raise UserError(_hopeless(names[module], variance))
             if abs(variance - 1) <= tolerance:
@@ -76,34 +74,11 @@ def lsuv(
     hooks = [module.register_forward_hook(scale, with_kwargs=True) for module in mine]
     place = next(model.parameters())
     try:
-        with torch.no_grad(), _as_measured(model), seeded(int(stream(seed, "init", "lsuv").integers(2**63))):
+        with batch_statistics(model), seeded(int(stream(seed, "init", "lsuv").integers(2**63))):
             model(examples.to(place.device, place.dtype if examples.is_floating_point() else examples.dtype))
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _variance(output: Tensor) -> float:
-    wide = output.float() if output.device.type == "mps" else output.double()  # MPS has no float64
-    return float(wide.var(correction=0))
-
-
-@contextlib.contextmanager
-def _as_measured(model: nn.Module) -> Iterator[None]:
-    """Normalisers in train mode and all else in eval mode; modes and buffers are put back."""
-    modes = {module: module.training for module in model.modules()}
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    model.eval()
-    for module in modes:
-        if isinstance(module, NORMALISERS):
-            module.train()
-    try:
-        yield
-    finally:
-        for module, training in modes.items():
-            module.training = training
-        for buffer, before in buffers:
-            buffer.copy_(before)
 
 
 def _hopeless(name: str, variance: float) -> str:
