@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,10 @@ ACTIVATIONS: Mapping[str, Callable[[int], nn.Module]] = {
 """Name -> the function of the network's depth that makes it."""
 
 
+_PLACE = ("num", "spatial", "ends_branch")
+"""What a function of `norms` is told of the place; further arguments are options."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Layers:
     """The makers of one network's layers.
@@ -66,7 +71,7 @@ class Layers:
         norm_options: options of `norm`.
 
     Raises:
-        UserError: an unknown name.
+        UserError: an unknown name or option.
 
     >>> layers = Layers(norm="layer", activation="silu", spatial=False)
     >>> layers.weighted(2, 3), type(layers.normaliser(3)).__name__, layers.act()
@@ -80,9 +85,15 @@ class Layers:
     norm_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # A network keeps its makers, and a probe copies the network: a read-only view has no copy.
+        object.__setattr__(self, "norm_options", dict(self.norm_options))
         for kind, name, known in (("norm", self.norm, NORMS), ("activation", self.activation, ACTIVATIONS)):
             if name not in known:
                 raise UserError(unknown_name(kind, name, known))
+        options = [each for each in inspect.signature(NORMS[self.norm].normaliser).parameters if each not in _PLACE]
+        for option in self.norm_options:
+            if option not in options:
+                raise UserError(unknown_name(f"option of norm {self.norm!r}", option, options))
 
     def weighted(
         self, num_in: int, num_out: int, *, kernel: int = 3, stride: int = 1, activated: bool = True

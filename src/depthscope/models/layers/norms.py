@@ -51,8 +51,10 @@ def group(num: int, *, spatial: bool, ends_branch: bool, groups: int = 4) -> nn.
     Source: Wu & He 2018, arXiv 1803.08494.
 
     Raises:
-        UserError: `groups` does not divide the channels, or would leave one unit of a vector to itself.
+        UserError: `groups` is below 1, does not divide the channels, or would leave one unit of a vector to itself.
     """
+    if groups < 1:
+        raise UserError(f"norm group: wanted groups of 1 or more, got {groups}.")
     if num % groups:
         raise UserError(
             f"norm group: groups {groups} does not divide {num} channels. Choose a divisor of {num} for groups, or a "
