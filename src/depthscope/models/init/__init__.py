@@ -5,9 +5,9 @@ on every device and in every version of torch. (`init = "torch"` alone draws by 
 state a module: equal between arms and devices, and as stable between versions as torch is.)
 """
 
-from depthscope.models.init.build import build as build
-from depthscope.models.init.fill import Draw as Draw
-from depthscope.models.init.fill import fill as fill
+from depthscope.models.init.building import build as build
+from depthscope.models.init.filling import Draw as Draw
+from depthscope.models.init.filling import fill as fill
 from depthscope.models.init.named import INITIALISERS as INITIALISERS
 from depthscope.models.init.named import TORCH as TORCH
 from depthscope.models.init.rules import fans as fans

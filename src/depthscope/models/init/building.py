@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from depthscope.models.construct import construct
-from depthscope.models.init.fill import Draw, fill
+from depthscope.models.init.filling import Draw, fill
 from depthscope.models.init.named import INITIALISERS, TORCH
 from depthscope.models.init.own import reset
 
