@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from depthscope.core.depth import family_blocks
 from depthscope.core.errors import shown
 from depthscope.core.hashing import digest
 from depthscope.study.catalog import CATALOG, Kind, check_name, fill_options, is_user_code
+from depthscope.study.depths import depth_faults
 from depthscope.study.faults import FieldFaults
 
 MATHEMATICS = 1
@@ -213,20 +213,19 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     entry = CATALOG["family"].get(str(values.get("family")))
     yield from _refusals("family", values)
     yield from _refusals("init", values)
-    if known("family", "depth", "model_options"):
-        try:
-            family_blocks(values["family"], values["depth"], **values["model_options"])
-        except ValueError as error:
-            yield "depth", str(error)
-    if entry and known("shortcut", "depth") and values["shortcut"] == "identity_2" and values["depth"] % 2:
-        depth = values["depth"]
-        near = f"The nearest are {depth - 1} and {depth + 1}." if depth > 1 else "The smallest is 2."
-        yield "depth", f"depth {depth} is odd, and two-layer branches need an even one. {near}"
+    yield from depth_faults(values)
     measured = any(name == "layers" or is_user_code(name) for name in values.get("measures", ()))
     if known("measures", "measure_steps") and values["measure_steps"] and not measured:
         yield "measure_steps", "nothing is measured there without 'layers' or a probe of your own among the measures."
     if entry and known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
+    if (shortcut := values.get("shortcut")) in ("rezero", "skipinit"):
+        for field, zeroes in (
+            ("zero_last_gamma", values.get("zero_last_gamma")),
+            ("init", values.get("init") == "fixup"),
+        ):
+            if zeroes:
+                yield field, f"{shortcut!r} starts at 0 too; a branch with both has no gradient, and stays 0."
     if values.get("family") == "mlp":
         yield from _branch_end_faults(values)
 

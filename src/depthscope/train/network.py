@@ -27,6 +27,7 @@ from depthscope.study.catalog import CATALOG, is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import target_of
 from depthscope.train.feed import taken
+from depthscope.train.shallow import drawn_spec
 from depthscope.train.usercode import call, resolve, takes
 
 FAMILY_FIELDS = ("depth", "width", "shortcut", "shortcut_options", "norm", "norm_options", "activation")
@@ -39,11 +40,12 @@ SHAPES = ("num_inputs", "num_classes", "input_shape")
 def make_network(
     spec: RunSpec, data: Dataset, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
 ) -> tuple[Any, dict[str, str]]:
-    """The initialised model of a run, in train mode, and the digests of its tensors.
+    """The initialised model of a run, in train mode, and the digests of its tensors; of a constructed one as drawn.
 
     Raises:
         UserError: the family gives no module; a tensor that no rule fills; see `models.init.fill`.
     """
+    spec = drawn_spec(spec)
     further: dict[str, Any] = {}
     if spec.init_options:
         further["options"] = spec.init_options

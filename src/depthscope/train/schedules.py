@@ -34,9 +34,11 @@ def step(num_steps: int, *, milestones: Sequence[float], factor: float) -> Facto
 def learning_rates(spec: RunSpec, num_steps: int) -> list[float]:
     """The learning rate of each update of a run.
 
-    In warm-up, update t of `warmup_steps` has (t + 1) / warmup_steps of the peak, on top of the schedule.
+    In warm-up, update t of `warmup_steps` has (t + 1) / warmup_steps of the peak, on top of the schedule. A constructed
+    run with `at_last_lr` has the last of these rates throughout: its shallower network went through the others.
     """
     make = resolve(CATALOG["schedule"][spec.schedule].targets[spec.backend])
     factor: Factor = make(num_steps, **spec.schedule_options)
     warm = spec.warmup_steps
-    return [spec.lr * factor(at) * (min(1.0, (at + 1) / warm) if warm else 1.0) for at in range(num_steps)]
+    rates = [spec.lr * factor(at) * (min(1.0, (at + 1) / warm) if warm else 1.0) for at in range(num_steps)]
+    return rates[-1:] * num_steps if spec.init_options.get("at_last_lr") else rates

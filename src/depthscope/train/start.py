@@ -13,6 +13,7 @@ from depthscope.record.schema import Outcome
 from depthscope.study.expand import Task
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context
+from depthscope.train.shallow import is_constructed
 from depthscope.train.state import StaleStateError, Standing
 from depthscope.train.usercode import asked_to_end, kept_cwd, raised_in, told, user_targets
 
@@ -94,6 +95,7 @@ def _engine(
 
         yield from numpy_loop.run(specs, context, states, standing)
     else:
-        from depthscope.train import torch_loop  # torch is loaded here, and only for a run that needs it
+        from depthscope.train import constructed, torch_loop  # torch is loaded here, and only for a run that needs it
 
-        yield from torch_loop.run(specs, context, states, standing)
+        engine = constructed if is_constructed(specs[0]) else torch_loop
+        yield from engine.run(specs, context, states, standing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from depthscope.core.depth import profile_steps
 from depthscope.core.profile import Profile
 from depthscope.data.batches import augmentation_digest, order_digest
-from depthscope.probes.numbers import weights_digest
+from depthscope.probes.numbers import tensor_digest, weights_digest
 from depthscope.probes.watch import Probe
 from depthscope.record.events import Ended, Event, Progress, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
@@ -24,31 +24,59 @@ from depthscope.train.exact import exact
 from depthscope.train.feed import Feed
 from depthscope.train.gradients import Gradients
 from depthscope.train.layout import lay_out
+from depthscope.train.lesions import LESION, lesion_rows
 from depthscope.train.measure import diverged, diverged_at, keep_factors, layer_facts, layer_rows, metric_rows
 from depthscope.train.network import additions_of, derived_of, draws_of_step, make_network, points_of
 from depthscope.train.optim import make_optimizer, set_rate
+from depthscope.train.passes import clean_pass
 from depthscope.train.probing import keep_last, own_probes, probe_model
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import Standing, check_made_of, made_of, new_state, summary_of
 from depthscope.train.tally import Tally
 from depthscope.train.torch_state import restore, tensors_of
-from depthscope.train.twin import eval_batch, is_twin, probe_batch
+from depthscope.train.twin import is_twin, probe_batch
 from depthscope.train.usercode import code_digests
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
+Prepare = Callable[[nn.Module, Feed], Mapping[str, float]]
+"""Changes the initial tensors of a model in place; gives figures for the run's summary."""
+
+
 def run(
-    specs: Sequence[RunSpec], context: Context, states: Mapping[str, State], standing: Standing
+    specs: Sequence[RunSpec],
+    context: Context,
+    states: Mapping[str, State],
+    standing: Standing,
+    *,
+    prepare: Prepare | None = None,
 ) -> Iterator[Event | SafePoint]:
-    """The events of runs that differ only in their seed, one run after the other; those with a state go on from it."""
+    """The events of runs that differ only in their seed, one run after the other; those with a state go on from it.
+
+    Args:
+        specs: the runs.
+        context: device, data and threads.
+        states: run_id -> state.
+        standing: is told of each update.
+        prepare: is lent the model of a run that begins, after it is initialised and before it is measured.
+    """
     with exact(context.threads):
         for spec in specs:
-            yield from _Run(spec, context, states.get(spec.run_id), standing).events()
+            yield from Run(spec, context, states.get(spec.run_id), standing, prepare).events()
 
 
-class _Run:
-    def __init__(self, spec: RunSpec, context: Context, state: State | None, standing: Standing) -> None:
+class Run:
+    """One run; `events` trains it."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        context: Context,
+        state: State | None,
+        standing: Standing,
+        prepare: Prepare | None = None,
+    ) -> None:
         self.spec, self.id, self.device, self.standing = spec, spec.run_id, context.device, standing
         self.data = load_data(spec, context)
         dtype = _DTYPES[spec.precision]
@@ -66,7 +94,7 @@ class _Run:
         self.step, self.tally = 0, Tally()
         self.gradients, self.clip = Gradients(self.model, self.device), clipper(spec, self.model)
         self.made_of = made_of(self.init, self.data.digest, self.code)
-        self.resumed = state is not None
+        self.resumed, self.prepare = state is not None, prepare
         if state:
             self._resume(state)
         self.probe = None
@@ -103,16 +131,22 @@ class _Run:
         )
 
     def events(self) -> Iterator[Event | SafePoint]:
+        """All of them; the model is then what training made of it."""
         if not self.resumed:
             yield from self._begin()
         outcome = yield from self._train()
         if outcome.status == "completed":
             outcome = yield from self._evaluate(outcome)
+        if outcome.status == "completed" and LESION in self.spec.measures:
+            yield from lesion_rows(self.spec, self.model, self.points, *self.feed.train, self.step, self.summary)
         final = weights_digest(self.model.state_dict()) if outcome.status == "completed" else None
         yield Ended(run_id=self.id, outcome=outcome, summary=self.summary, final=final)
 
     def _begin(self) -> Iterator[Event]:
         draws_of_step(self.spec, self.device, 0)
+        if self.prepare is not None:
+            self.summary |= self.prepare(self.model, self.feed)
+            self.init = {name: tensor_digest(each) for name, each in self.model.state_dict().items()}
         first = self._profile(0)
         yield Started(
             run_id=self.id,
@@ -136,7 +170,8 @@ class _Run:
             begin, seen = self.step - batch, epoch * self.feed.num_examples
             end = min(begin + self.feed.steps_per_epoch, self.num_steps)
             tally = self.tally
-            self.model.train()
+            if not self.model.training or is_user_code(self.spec.family):  # whose modules may go their own ways
+                self.model.train()
             for x_B, y_B in self.feed.epoch(epoch, first=batch):
                 loss, correct = self._update(x_B, y_B, rates[self.step])
                 self.step += 1
@@ -164,6 +199,8 @@ class _Run:
             mean = sum(value * count for value, count in zip(values, tally.counts, strict=True)) / num
             accuracy = tally.num_hits() / num
             self.summary |= {"train_loss_running": mean, "train_accuracy_running": accuracy}
+            first = self.summary.setdefault("train_loss_first", values[0])  # of the first epoch: this is kept
+            self.summary["train_loss_change"] = mean - first
             rows = [(end, "train_running", "loss", mean), (end, "train_running", "accuracy", accuracy)]
             yield metric_rows(self.id, rows)
             yield self._progress(seen + num, f"epoch {epoch + 1}: loss {mean:.3f}, accuracy {accuracy:.3f}")
@@ -199,30 +236,17 @@ class _Run:
         Weights that the last update made infinite show here first: then there is no accuracy to speak of.
         """
         draws_of_step(self.spec, self.device, "evaluation")
-        self.model.eval()
         splits = {"train": self.feed.train, "validation": self.feed.validation, "test": self.feed.test}
         rows = []
         for name, split in splits.items():
             if split is not None:
-                found = self._clean_pass(*split)
+                found = clean_pass(self.model, *split, self.spec)
                 if name == "train" and not math.isfinite(found["loss"]):
                     return self._diverged(self.num_steps, found["loss"])
                 self.summary |= {f"{name}_{quantity}": value for quantity, value in found.items()}
                 rows += [(self.num_steps, name, quantity, value) for quantity, value in found.items()]
         yield metric_rows(self.id, rows)
         return outcome
-
-    @torch.no_grad()
-    def _clean_pass(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        total, hits, size = 0.0, 0, eval_batch(self.spec, len(y))
-        for start in range(0, len(y), size):
-            part = slice(start, start + size)
-            # MPS has no float64, and the sum of ten thousand losses wants it.
-            logits_BK = self.model(x[part]).cpu().double()
-            y_B = y[part].cpu()
-            total += float(nn.functional.cross_entropy(logits_BK, y_B, reduction="sum"))
-            hits += int((logits_BK.argmax(1) == y_B).sum())
-        return {"loss": total / len(y), "accuracy": hits / len(y)}
 
     def _profile(self, step: int) -> Profile | None:
         if self.probe is None:

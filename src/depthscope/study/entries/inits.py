@@ -67,9 +67,15 @@ INIT: Mapping[str, Entry] = {
     ),
     "constructed": Entry(
         summary="a shallower network, trained by the run's recipe, with identities put in to make up the depth",
-        targets={"torch": "depthscope.train.constructed:constructed"},
-        options={"from_depth": 20, "init": "he_fan_in"},
+        targets={"torch": "depthscope.train.constructed:run"},
+        options={"from_depth": 20, "init": "he_fan_in", "at_last_lr": False},
         limits={"from_depth": "[1, 100000]"},
+        # With these alone a layer can be the identity (models/embed.py).
+        accepts={
+            "shortcut": ("none",),
+            "norm": ("batch", "none", "fixup"),
+            "activation": ("relu", "linear"),
+        },
         sources=("he2016resnet",),
     ),
     "torch": Entry(
