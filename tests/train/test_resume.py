@@ -67,6 +67,16 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
         {**TORCH, "optimizer_options": {"momentum": 0.0}, "batch_size": None, "epochs": 3},
         [1, 2, 3],
     ),
+    # Groups of parameters (Fixup's scalars), adaptive clipping, further steps of measuring.
+    "torch, groups, clipped": (
+        {**TORCH, "norm": "fixup", "init": "fixup", "shortcut": "A_pool", "clip": "agc", "optimizer": "adam"}
+        | {"optimizer_options": {}, "measures": ["layers"], "measure_steps": [3]},
+        [1, 2, 3, 4, 5, 6],
+    ),
+    "torch, a shortcut that draws": (
+        {**TORCH, "shortcut": "stochastic_depth", "clip": "norm", "measures": ["layers"]},
+        [1, 2, 3, 4, 5, 6],
+    ),
     "torch, diverges within an epoch": ({**TORCH, "lr": 1e30, "warmup_steps": 0}, [1, 2]),
 }
 FACTS = Provenance(

@@ -6,6 +6,7 @@ it, in `initial`, own name -> value. Parameters of which nothing is said are tre
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import nn
@@ -32,7 +33,9 @@ def hints_of(model: nn.Module) -> dict[str, ParamHint]:
     """Name -> hint of every parameter that asks for something else than `PLAIN`."""
     found: dict[str, ParamHint] = {}
     for prefix, module in model.named_modules():
-        for own_name, hint in getattr(module, "hints", {}).items():
-            if hint != PLAIN:
+        own = getattr(module, "hints", {})
+        for own_name, hint in own.items() if isinstance(own, Mapping) else ():
+            # A module of somebody else's may use the name for something of its own.
+            if isinstance(hint, ParamHint) and hint != PLAIN:
                 found[f"{prefix}.{own_name}" if prefix else own_name] = hint
     return found

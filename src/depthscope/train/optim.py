@@ -10,6 +10,7 @@ from torch import nn
 from depthscope.models.hints import PLAIN, ParamHint, hints_of
 from depthscope.study.run import RunSpec
 from depthscope.train.build import resolve, target_of
+from depthscope.train.twin import is_twin
 
 _SCALE = "lr_scale"
 
@@ -23,6 +24,8 @@ def make_optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
     options: dict[str, Any] = dict(spec.optimizer_options)
     if spec.optimizer == "adam":
         options = {"betas": (options["beta1"], options["beta2"]), "eps": options["eps"]}
+    if is_twin(spec):
+        options["foreach"] = True  # of a hundred small tensors: the same bits as one by one, in a third of the time
     make = resolve(target_of("optimizer", spec.optimizer, "torch"))
     made: torch.optim.Optimizer = make(_groups(model), lr=spec.lr, **options)
     return made
@@ -30,7 +33,8 @@ def make_optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
 
 def _groups(model: nn.Module) -> list[dict[str, Any]]:
     named = dict(model.named_parameters(remove_duplicate=False))
-    hints = {id(named[name]): hint for name, hint in hints_of(model).items()}
+    # A parameter that a module leaves out, such as the bias of a convolution, has a hint and no tensor.
+    hints = {id(named[name]): hint for name, hint in hints_of(model).items() if name in named}
     parameters = list(model.parameters())
     asked = sorted(set(hints.values()) - {PLAIN}, key=lambda hint: (hint.lr_scale, hint.weight_decay))
     groups = []
