@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor, nn
@@ -20,8 +19,6 @@ from depthscope.models.layers.make import Layers
 from depthscope.models.shortcuts.named import make_shortcut
 from depthscope.models.site import Site, check_counts
 
-NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-
 
 def cifar_resnet(
     *,
@@ -32,8 +29,8 @@ def cifar_resnet(
     activation: str = "relu",
     num_inputs: int = 3,
     num_classes: int = 10,
-    shortcut_options: Mapping[str, Any] = NO_OPTIONS,
-    norm_options: Mapping[str, Any] = NO_OPTIONS,
+    shortcut_options: Mapping[str, Any] = {},
+    norm_options: Mapping[str, Any] = {},
     checkpointing: bool = False,
 ) -> CifarResNet:
     """A network of He et al.'s CIFAR-10 family, on the current default device.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor, nn
@@ -20,8 +19,6 @@ from depthscope.models.layers.make import Layers
 from depthscope.models.shortcuts.named import make_shortcut
 from depthscope.models.site import Site, check_counts
 
-NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-
 
 def preact_resnet(
     *,
@@ -32,8 +29,8 @@ def preact_resnet(
     activation: str = "relu",
     num_inputs: int = 3,
     num_classes: int = 10,
-    shortcut_options: Mapping[str, Any] = NO_OPTIONS,
-    norm_options: Mapping[str, Any] = NO_OPTIONS,
+    shortcut_options: Mapping[str, Any] = {},
+    norm_options: Mapping[str, Any] = {},
     bottleneck: bool = False,
     checkpointing: bool = False,
 ) -> PreactResNet:
@@ -86,15 +83,34 @@ def preact_resnet(
     )
 
 
-class BasicBlock(nn.Module):
+class _Block(nn.Module):
+    """What follows a branch's last convolution, and the shortcut around it."""
+
+    branch_end = "end"
+
+    def _close(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
+        made = make_shortcut(shortcut, site, **options)
+        self.end = site.layers.branch_end(site.num_out)
+        self.shortcut = made.skip if made else None
+        self.join = made.join if made else None
+        self.shortcut_activated = made is not None and made.activated
+
+    def _joined(self, x_BCHW: Tensor, activated: Tensor, out: Tensor) -> Tensor:
+        f: Tensor = self.end(out)
+        if self.shortcut is None or self.join is None:
+            return f
+        joined: Tensor = self.join(self.shortcut(activated if self.shortcut_activated else x_BCHW), f)
+        return joined
+
+
+class BasicBlock(_Block):
     """x_BCHW -> join(shortcut(x), F(x)), F = conv2(relu2(bn2(conv1(relu1(bn1(x)))))), and nothing after the join.
 
-    `end` is the identity, but under Fixup, whose branches close with a multiplier. A plain block gives F(x).
+    F closes with `end`, the identity but under Fixup, whose branches have a multiplier there. A plain block gives F(x).
     """
 
-    weighted: tuple[str, ...] = ("conv1", "conv2")
-    outputs: tuple[str, ...] = ("relu2", "")
-    branch_end = "end"
+    weighted = ("conv1", "conv2")
+    outputs = ("relu2", "")
 
     def __init__(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
         super().__init__()
@@ -105,27 +121,20 @@ class BasicBlock(nn.Module):
         self.bn2 = layers.normaliser(site.num_out)
         self.relu2 = layers.act()
         self.conv2 = layers.weighted(site.num_out, site.num_out)
-        made = make_shortcut(shortcut, site, **options)
-        self.end = layers.branch_end(site.num_out)
-        self.shortcut = made.skip if made else None
-        self.join = made.join if made else None
-        self.shortcut_activated = made is not None and made.activated
+        self._close(site, shortcut, options)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         """See the class."""
         activated = self.relu1(self.bn1(x_BCHW))
-        out: Tensor = self.end(self.conv2(self.relu2(self.bn2(self.conv1(activated)))))
-        if self.shortcut is not None and self.join is not None:
-            out = self.join(self.shortcut(activated if self.shortcut_activated else x_BCHW), out)
-        return out
+        out = self.conv2(self.relu2(self.bn2(self.conv1(activated))))
+        return self._joined(x_BCHW, activated, out)
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(_Block):
     """`BasicBlock` with a branch of three: 1x1 (with the stride) to a quarter of the channels, 3x3, 1x1."""
 
-    weighted: tuple[str, ...] = ("conv1", "conv2", "conv3")
-    outputs: tuple[str, ...] = ("relu2", "relu3", "")
-    branch_end = "end"
+    weighted = ("conv1", "conv2", "conv3")
+    outputs = ("relu2", "relu3", "")
 
     def __init__(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
         super().__init__()
@@ -140,21 +149,14 @@ class Bottleneck(nn.Module):
         self.bn3 = layers.normaliser(num_inner)
         self.relu3 = layers.act()
         self.conv3 = layers.weighted(num_inner, site.num_out, kernel=1)
-        made = make_shortcut(shortcut, site, **options)
-        self.end = layers.branch_end(site.num_out)
-        self.shortcut = made.skip if made else None
-        self.join = made.join if made else None
-        self.shortcut_activated = made is not None and made.activated
+        self._close(site, shortcut, options)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         """See `BasicBlock`."""
         activated = self.relu1(self.bn1(x_BCHW))
         out = self.conv2(self.relu2(self.bn2(self.conv1(activated))))
-        out = self.end(self.conv3(self.relu3(self.bn3(out))))
-        if self.shortcut is not None and self.join is not None:
-            out = self.join(self.shortcut(activated if self.shortcut_activated else x_BCHW), out)
-        finished: Tensor = out
-        return finished
+        out = self.conv3(self.relu3(self.bn3(out)))
+        return self._joined(x_BCHW, activated, out)
 
 
 class PreactResNet(nn.Module):

@@ -50,6 +50,9 @@ class Deep(Protocol):
     def branches(self) -> tuple[tuple[str, ...], ...]:
         """Names of the weighted layers in each residual branch, in forward order; empty without shortcuts."""
 
+    def derived(self) -> dict[str, float]:
+        """What the depth decided, by name; mostly nothing."""
+
 
 def check_counts(**counts: int) -> None:
     """Refuse what must be 1 or more, and is not: widths, channels, classes.

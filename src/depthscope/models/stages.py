@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from torch import Tensor, nn
+from torch import nn
 
 from depthscope.core.profile import Addition, Point
 from depthscope.models.layers.make import Layers
@@ -29,9 +29,6 @@ class Block(Protocol):
     outputs: tuple[str, ...]
     shortcut: nn.Module | None
     join: Join | None
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Of the block's input, its output."""
 
 
 def stage_sites(
