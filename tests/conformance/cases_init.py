@@ -50,7 +50,7 @@ def wrong_rule(name: str, rule: Callable[[Weight, np.random.Generator], Array]) 
 
 
 def spread(init: str, expected: Callable[[int, int], float]) -> Callable[[], None]:
-    """Mean square that a layer makes of white noise, away from the border: fan_in Var(W), `expected(fan_in, fan_out)`."""
+    """fan_in Var(W) = gain^2 expected(fan_in, fan_out): the mean square that a layer makes of white noise."""
 
     def check() -> None:
         for layer, taps in ((conv(16, 32), 9), (conv(32, 16), 9), (conv(16, 32, 1), 1), (linear(96, 40), 1)):

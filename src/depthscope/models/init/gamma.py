@@ -29,20 +29,20 @@ def last_gammas(model: nn.Module) -> frozenset[str]:
 
 
 def _end_of(model: nn.Module, addition: Addition) -> str:
-    """Name of the normaliser that ends a branch: the operand itself, or what the block holds before its join.
+    """Name of the normaliser that ends a branch: the operand itself, or what a block of ours holds last of its branch.
 
-    A block holds its modules in the order in which they run: the branch, then the skip and the join.
+    A join may change what the branch gives before it adds it. Our blocks hold their modules in the order in which they
+    run: the branch, then `shortcut` and `join`.
     """
     if _scales(model.get_submodule(addition.branch)):
         return addition.branch
     block = model.get_submodule(addition.block)
     last = ""
     for name, module in block.named_children():
-        full = f"{addition.block}.{name}"
-        if any(f"{each}.".startswith(f"{full}.") for each in (addition.skip, addition.branch)) or name == "join":
+        if name in ("shortcut", "join"):
             break
         if not isinstance(module, nn.Identity):
-            last = full
+            last = f"{addition.block}.{name}"
     if last and _scales(model.get_submodule(last)):
         return last
     raise UserError(
