@@ -181,6 +181,14 @@ def monotone(cells_DCN: Array, level: float) -> Array:
     return np.where((each == 1).all(axis=0), 1.0, np.where((wide == -1).any(axis=0), -1.0, 0.0))
 
 
+def some(cells_DCN: Array, level: float) -> Array:
+    """Any of cells 1 to 3 is at least cell 0: the best of three, corrected; refuted where all are at 95%."""
+    steps = [cells_DCN[:, at] - cells_DCN[:, 0] for at in (1, 2, 3)]
+    each = np.array([_verdicts(*t_ends(step, level), 0.0) for step in steps])
+    wide = np.array([_verdicts(*t_ends(step, 1.0 - (1.0 - level) / 3), 0.0) for step in steps])
+    return np.where((wide == 1).any(axis=0), 1.0, np.where((each == -1).all(axis=0), -1.0, 0.0))
+
+
 def median(cells_DCN: Array, level: float) -> Array:
     """The median of cell 0 is at least 1."""
     ends = median_ends(cells_DCN[:, 0], level)
@@ -193,6 +201,7 @@ KINDS: Mapping[str, Supported] = MappingProxyType(
         "difference_in_differences": twofold,
         "no_degradation": no_degradation,
         "monotone": monotone,
+        "some_difference": some,
         "median": median,
     }
 )
@@ -201,6 +210,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "1: a difference": ("difference",),
         "1: no degradation": ("no_degradation",),
         "1: monotone": ("monotone",),
+        "1: some of three differences": ("some_difference",),
         "2: differences": ("difference", "difference"),
         "2: difference, median": ("difference", "median"),
         "3: difference, difference in differences, no degradation": (

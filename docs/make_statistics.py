@@ -1,4 +1,4 @@
-"""Makes the tables and the figure of `docs/statistics.md` from simulations with fixed seeds (a few seconds).
+"""Makes the tables and the figure of `docs/statistics.md` from simulations with fixed seeds (half a minute).
 
     python docs/make_statistics.py
 
@@ -30,6 +30,7 @@ from calibration import (
     median_coverage,
     misses,
 )
+from calibration_ranks import ARMS, RULES, SCATTERS, SEEDS, called_different, settled
 
 from depthscope.report.charts import configure
 from depthscope.report.palette import INK, MUTED, PAPER, RULE
@@ -57,6 +58,8 @@ def main() -> None:
         ("misses", misses_table()),
         ("medians", median_table()),
         ("families", family_table()),
+        ("rules", rule_table()),
+        ("ranks", rank_table()),
     ):
         text = fill(text, name, table)
     PAGE.write_text(text, encoding="utf-8")
@@ -130,6 +133,28 @@ def family_table() -> str:
         row += [percent(false_support(kinds, normal, n, held=held)) if len(kinds) > 1 else "" for n in SIZES]
         rows.append(row)
     return lines(heads, rows)
+
+
+def rule_table() -> str:
+    """Three ways to compare ten arms of three seeds: wrong calls among equal arms, and what is settled of a ladder."""
+    names = list(SCATTERS)[:3]
+    heads = ["rule", *(f"wrong: {name.removeprefix('normal, ')}" for name in names), "settled of a ladder"]
+    rows = []
+    for name, rule in RULES.items():
+        wrong = [percent(called_different(scatter, 10, 3, rule)) for scatter in names]
+        rows.append([name, *wrong, f"{100 * settled(10, 3, rule):.0f}"])
+    return lines(heads, rows)
+
+
+def rank_table() -> str:
+    """How often any of several equal arms is called better than another, by the rule of `analysis.simultaneous`."""
+    heads = ["distribution over seeds", *(f"{k} arms, n = {n}" for n in SEEDS for k in ARMS)]
+    return lines(heads, [rank_row(name) for name in SCATTERS])
+
+
+def rank_row(name: str) -> list[str]:
+    """A row of that table."""
+    return [name, *(percent(called_different(name, k, n)) for n in SEEDS for k in ARMS)]
 
 
 def figure() -> dict[str, Any]:
