@@ -80,7 +80,7 @@ def test_a_run_is_the_same_in_both_engines(changes: dict[str, Any]) -> None:
     assert ended.outcome.status == twin.outcome.status == "completed"
     for name, value in ended.summary.items():
         assert twin.summary[name] == pytest.approx(value, rel=1e-9), name
-    assert {name for name in twin.summary if not name.endswith("_running")} == ended.summary.keys()
+    assert twin.summary.keys() >= ended.summary.keys()
     wanted, found = layers(numpy), layers(in_torch)
     assert found.keys() == wanted.keys()
     for key, value in wanted.items():
