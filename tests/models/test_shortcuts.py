@@ -67,7 +67,7 @@ def test_it_composes(family: str, shortcut: str) -> None:
 
 @each_family
 @pytest.mark.parametrize("norm", ["none", "layer", "group", "instance", "ws", "ws_group", "fixup"])
-@pytest.mark.parametrize("shortcut", ["none", "A", "B", "C", "highway"])
+@pytest.mark.parametrize("shortcut", ["none", "B"])
 def test_it_composes_with_every_normaliser(family: str, norm: str, shortcut: str) -> None:
     model = network(family, shortcut=shortcut, norm=norm, activation="gelu", width=16)
     model(images()).square().sum().backward()

@@ -171,6 +171,12 @@ INCOHERENT: list[tuple[str, Fields, str, str]] = [
     ("lab", {"shortcut": "identity_2", "depth": 7}, "depth", "The nearest are 6 and 8."),
     ("lab", {"shortcut": "identity_2", "depth": 1}, "depth", "The smallest is 2."),
     ("torch", {"zero_last_gamma": True}, "zero_last_gamma", "needs a shortcut"),
+    ("torch", {"zero_last_gamma": True, "shortcut": "rezero"}, "zero_last_gamma", "'rezero' starts at 0 too"),
+    ("torch", {"init": "fixup", "shortcut": "skipinit"}, "init", "'skipinit' starts at 0 too; a branch with both"),
+    (
+        *("torch", {"family": "preact_resnet", "shortcut": "A", "zero_last_gamma": True}),
+        *("zero_last_gamma", "'preact_resnet' has no such setting"),
+    ),
     ("lab", {"precision": "bfloat16"}, "precision", "float32 and float64, no bfloat16"),
     ("lab", {"batch_size": 10}, "batch_size", "trains on the full batch; leave it away."),
     ("lab", {"optimizer_options": {"weight_decay": 0.1}}, "optimizer_options.weight_decay", "has no weight decay"),

@@ -67,6 +67,7 @@ FAMILY: Mapping[str, Entry] = {
             "init": CONV_INITS,
             "data": IMAGES,
             "stem_gain": (None,),
+            "zero_last_gamma": (False,),
         },
         sources=("he2016identity",),
     ),
