@@ -394,5 +394,5 @@ CASES = [
     Case(kind="activation", name="tat", check=check_tat, alter=alter_tat_slope),
     Case(kind="family", name="densenet", check=check_densenet, alter=alter_densenet),
     Case(kind="family", name="nfnet", check=check_nfnet, alter=alter_nfnet_reset),
-    Case(kind="family", name="nfnet", check=check_nfnet, alter=alter_nfnet_block),
+    Case(kind="shortcut", name="nfnet", check=check_nfnet, alter=alter_nfnet_block),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from depthscope.models import mlp as module
 from depthscope.models.mlp import mlp
 
 
-def _is_the_laboratory_s() -> None:
-    """Logits and gradients of a network with a normaliser, an activation and an addition are those derived by hand."""
+def _is_the_laboratory_s(shortcut: str) -> None:
+    """Logits and gradients of a network with a normaliser, an activation and additions are those derived by hand."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(1, 20, 3)), rng.integers(0, 4, size=(1, 20))
-    shape: dict[str, Any] = {"depth": 4, "shortcut": "identity", "norm": "batch", "activation": "tanh"}
+    shape: dict[str, Any] = {"depth": 4, "shortcut": shortcut, "norm": "batch", "activation": "tanh"}
     stack = Stack(width=7, num_inputs=3, num_classes=4, **shape)
     params = init_params(stack, [0])
     net, grads = gradients(stack, params, x, y)
@@ -56,7 +57,18 @@ def _forgets_the_newest(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(module, "_beside", lambda h, f: torch.cat((h, torch.zeros_like(f)), dim=1))
 
 
+def _adds_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(module, "_joined", lambda holder, h, f: f)
+
+
 CASES = [
-    Case(kind="family", name="mlp", check=_is_the_laboratory_s, alter=_normalises_after_the_activation),
+    Case(
+        kind="family",
+        name="mlp",
+        check=partial(_is_the_laboratory_s, "identity"),
+        alter=_normalises_after_the_activation,
+    ),
+    Case(kind="shortcut", name="identity", check=partial(_is_the_laboratory_s, "identity"), alter=_adds_nothing),
+    Case(kind="shortcut", name="identity_2", check=partial(_is_the_laboratory_s, "identity_2"), alter=_adds_nothing),
     Case(kind="shortcut", name="dense", check=_sees_all_that_came_before, alter=_forgets_the_newest),
 ]
