@@ -144,8 +144,9 @@ def test_of_equal_values_the_smaller_wins(tmp_path: Path, study: Path) -> None:
 
 
 def test_no_value_that_is_fit(study: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no value of lr is fit for arm 'plain' of part 'main': of all 2 that were"):
-        depthscope.tune(study, grid=[1e5, 1e6], seeds=1, out=tmp_path / "out", write=tmp_path / "t.toml", workers=1)
+    given: dict[str, Any] = {"seeds": 1, "out": tmp_path / "out", "write": tmp_path / "t.toml", "workers": 1}
+    with pytest.raises(UserError, match="no value of lr is fit for any arm: of all 2 that were tried, no run ended"):
+        depthscope.tune(study, grid=[1e5, 1e6], **given)
     assert not (tmp_path / "t.toml").exists()
 
 
@@ -230,3 +231,136 @@ def test_data_of_ones_own_is_seen_to_hold_out_what_it_is_told_before_anything_is
 def test_the_tuned_study_refuses_the_seeds_of_the_choice(result: TuneResult) -> None:
     with pytest.raises(UserError, match=r"seeds: seed 10000 was used to choose lr \(tuned.seeds\); run others"):
         depthscope.plan(result.path, seeds=[0, 10_000])
+
+
+ALONE = (
+    STUDY.partition("[parts.flow]")[0]
+    + """
+[[parts.main.exclude]]
+depth = 2
+arm = "skip"
+[tuning]
+grid = [0.02, 0.1]
+validation = 30
+seeds = 1
+by = ["depth"]
+"""
+)
+"""Two arms; one has one place and the other two."""
+
+
+def tuned(path: Path, text: str, name: str) -> TuneResult:
+    (path / f"{name}.toml").write_text(text, encoding="utf-8")
+    return depthscope.tune(path / f"{name}.toml", out=path / name, write=path / f"{name}-chosen.toml", workers=1)
+
+
+def test_a_choice_is_made_at_each_depth_by_its_own_runs(tmp_path: Path) -> None:
+    found = tuned(tmp_path, ALONE, "by")
+    records = recorded(found.selection.folder)
+    assert len(records) == 3 * 2
+    at = {(choice.arm, choice.at["depth"]): choice for choice in found.tuned.choices}
+    assert list(at) == [("plain", 2), ("plain", 4), ("skip", 4)]
+    for (arm, depth), choice in at.items():
+        mine = {
+            each["spec"]["lr"]: each["summary"]["validation_accuracy"]
+            for each in records
+            if each["spec"]["depth"] == depth and each["spec"]["shortcut"] == {"plain": "none", "skip": "identity"}[arm]
+        }
+        assert {score.value: score.mean for score in choice.scores} == mine
+        assert choice.value == max(mine, key=lambda lr: (mine[lr], -lr))
+    planned = depthscope.plan(found.path)
+    assert {(cell.arm, cell.axes["depth"], planned.runs[cell.run_id].lr) for cell in planned.cells} == {
+        (*place, choice.value) for place, choice in at.items()
+    }
+
+
+def test_by_every_axis_where_there_is_one_place_chooses_as_without(tmp_path: Path) -> None:
+    text = ALONE.replace("axes = { depth = [2, 4] }", "axes = { depth = [4] }").replace("depth = 2", "depth = 3")
+    by, old = tuned(tmp_path, text, "by"), tuned(tmp_path, text.replace('by = ["depth"]\n', ""), "old")
+    assert [choice.at for choice in by.tuned.choices] == [{"depth": 4}, {"depth": 4}]
+    assert [choice.at for choice in old.tuned.choices] == [{}, {}]
+    assert [choice.model_copy(update={"at": {}}) for choice in by.tuned.choices] == list(old.tuned.choices)
+    assert set(depthscope.plan(by.path).runs) == set(depthscope.plan(old.path).runs)
+    # Another axis, which `by` leaves out, is averaged over.
+    assert old.tuned.choices[0].scores == by.tuned.choices[0].scores
+
+
+def test_an_arm_that_is_lost_at_every_value_does_not_keep_the_others_from_running(tmp_path: Path) -> None:
+    # So large a start diverges at once, whatever the rate.
+    arm = '{ name = "skip", set = { shortcut = "identity", gain = 1e6 } }'
+    text = ALONE.replace('{ name = "skip", set = { shortcut = "identity" } }', arm).replace("seeds = 2", "seeds = 1")
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    found = depthscope.tune(tmp_path / "mine.toml", out=tmp_path / "out", then_run=True, workers=1)
+    lost = found.tuned.choices[-1]
+    assert (lost.arm, lost.value, lost.fit, lost.edge) == ("skip", 0.02, False, None)
+    assert all(choice.fit for choice in found.tuned.choices[:-1])
+    assert found.report is not None
+    ended = {row.cell.arm: row.record.outcome.status for row in found.report.results.rows if row.record}
+    assert ended == {"plain": "completed", "skip": "diverged"}
+    assert "every run lost" in found.report.page.read_text(encoding="utf-8")
+
+
+def test_one_call_chooses_and_runs_and_goes_on_from_wherever_it_was_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(ALONE, encoding="utf-8")
+    ended: list[str] = []
+
+    def call(stop: int | None = None) -> TuneResult:
+        ended.clear()
+
+        def hear(event: News) -> None:
+            if isinstance(event, Ended):
+                if len(ended) == stop:
+                    raise KeyboardInterrupt
+                ended.append(event.run_id)
+
+        watcher = depthscope.Watcher(on_event=hear)
+        return depthscope.tune(path, out=tmp_path / "o" / "sel", then_run=True, executor="serial", watcher=watcher)
+
+    seen: set[str] = set()
+    for stop in (1, 3, 2):  # twice in the choice, of 6 runs, then in the study, of 6
+        with pytest.raises(KeyboardInterrupt):
+            call(stop)
+        assert not seen & set(ended)
+        seen |= set(ended)
+    assert (tmp_path / "mine-tuned.toml").exists()
+    found = call()
+    assert not seen & set(ended)
+    assert found.report is not None
+    assert found.report.folder == (tmp_path / "o" / "mine-tuned").absolute()
+    assert sorted(each.name for each in (tmp_path / "o").iterdir()) == ["mine-tuned", "sel"]
+    assert {row.record is not None for row in found.report.results.rows} == {True}
+    # The study by itself, from the file that was written, is the same one.
+    again = depthscope.run(found.path, out=found.report.folder, executor="serial")
+    assert again.results.study == found.study
+    assert call().report is not None
+    assert ended == []
+
+
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [("mine-tuned", "is where the tuned study's own results go"), ("sel", "holds other files and no study")],
+)
+def test_where_the_study_would_go_is_seen_to_before_a_run_is_made(tmp_path: Path, out: str, says: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(ALONE, encoding="utf-8")
+    (tmp_path / "mine-tuned").mkdir()
+    (tmp_path / "mine-tuned" / "thesis.tex").write_text("do not lose me", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError, match=re.escape(says)):
+        depthscope.tune(path, out=tmp_path / out, then_run=True, workers=1)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_study_that_is_run_without_its_choice_says_how_to_make_it(tmp_path: Path) -> None:
+    path = tmp_path / "my study.toml"
+    path.write_text(ALONE, encoding="utf-8")
+    notes: list[str] = []
+    watcher = depthscope.Watcher(on_note=notes.append)
+    depthscope.run(path, seeds=1, out=tmp_path / "out", workers=1, watcher=watcher)
+    assert notes == [
+        f"lr is not tuned: the runs have what the study file says. To choose it first: depthscope tune '{path}' --run"
+    ]
+    notes.clear()
+    depthscope.tune(path, out=tmp_path / "sel", then_run=True, workers=1, watcher=watcher)
+    assert notes == []

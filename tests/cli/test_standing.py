@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from depthscope import api
-from depthscope.api.study import Running
+from depthscope.api import Running
 from depthscope.cli.standing import LOOK_S, MAX_FAULTS, Speedometer, as_json, drawn, time_left, watch
 from depthscope.record.reader import Damage
 from depthscope.study.expand import expand

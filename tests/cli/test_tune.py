@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.test_tuning import STUDY
+from tests.api.test_tuning import ALONE, STUDY
 
 Call = Callable[..., Any]
 
@@ -35,6 +35,34 @@ def test_tune_tells_what_it_chose_and_then_the_study_runs(
     for choice in told["choices"]:
         assert choice["edge"] == ("low" if choice["value"] == 0.02 else None)
         assert f"{choice['value']:g}" in shell.out
+
+
+def test_one_command_chooses_at_each_depth_and_runs_the_study(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(ALONE, encoding="utf-8")
+    shell = call("tune", "mine.toml", "--run", "--workers", 1)
+    assert shell.code == 0, shell.err
+    assert "lr by validation_accuracy: mean over 1 seed and all other axes" in shell.out
+    rows = [[cell.strip() for cell in line.split("│")[1:4]] for line in shell.out.splitlines() if "│ main" in line]
+    assert rows == [["main", "plain", "2"], ["main", "skip", "4"]]
+    assert "Next:" not in shell.out
+    assert [line for line in shell.out.splitlines() if line.startswith("page: ")] == [
+        f"page: {tmp_path / 'results' / name / 'report.html'}" for name in ("mine-tuning", "mine-tuned")
+    ]
+    assert "mine-tuning: 6 runs to do" in shell.err
+    assert "mine-tuned: 6 runs to do" in shell.err
+    told = json.loads(call("tune", "mine.toml", "--run", "--workers", 1, "--json").out)
+    assert [choice["at"] for choice in told["choices"]] == [{"depth": 2}, {"depth": 4}, {"depth": 4}]
+    assert told["report"]["study"]["name"] == "mine-tuned"
+
+
+def test_that_lr_is_not_tuned_is_said_beside_the_json(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(ALONE, encoding="utf-8")
+    shell = call("run", tmp_path / "mine.toml", "--seeds", 1, "--workers", 1, "--out", tmp_path / "out", "--json")
+    assert json.loads(shell.out)["study"]["name"] == "mine"
+    assert " ".join(shell.err.split()).startswith("lr is not tuned: the runs have what the study file says. To choose")
 
 
 @pytest.mark.parametrize("grid", ["fast", "", "0.1,x", "nan,1", "0.1;0.2"])

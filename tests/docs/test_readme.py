@@ -34,7 +34,7 @@ FLAGS = {
     "run": "--out --size --seeds --data --device --workers --executor --address --checkpoint-minutes --log "
     "--lang --figures --json",
     "plan": "--size --seeds --calibrate --data --device --workers --json",
-    "tune": "--size --grid --seeds --validation --out --write --data --device --workers --executor --address "
+    "tune": "--size --grid --seeds --validation --out --write --run --data --device --workers --executor --address "
     "--checkpoint-minutes --log --lang --json",
     "probe": "--input --tokens --vocab --data --loss --classes --measure --device --fail-on --html --lang --json",
     "compare": "--data --loss --validation --names --steps --seeds --batch-size --lr --device --html --lang --json",

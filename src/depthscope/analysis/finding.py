@@ -89,6 +89,8 @@ class Pairing(Frozen):
         same_code: whether the user's code that both name was the same; None where there is none.
         fields: fields of a run in which the sides differ, depth among them.
         varied: the same where the options of a name that differs are one with it: what varies.
+        tuned: one of `fields` that was chosen for both sides by tuning: that it differs makes the comparison fair.
+        tuned_by: the axes at each of whose values it was chosen by itself.
         flags: `data`, `order`, `augment`, `code`: not the same, so that the pairs are not pairs in this; `several`:
             more than one thing varies; `implied`: tensors of the same shape start otherwise though no setting
             of the initialiser differs; `unknown`: the records do not tell.
@@ -109,6 +111,8 @@ class Pairing(Frozen):
     same_code: bool | None = None
     fields: tuple[str, ...]
     varied: tuple[str, ...]
+    tuned: str | None = None
+    tuned_by: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
 
 
@@ -127,11 +131,11 @@ class Finding(Frozen):
         expect: on which side of `margin` the estimate must lie.
         estimates: the judged estimates first, then those they were made from.
         num_judged: how many of the estimates carry the verdict.
+        num_met: how many of those, the first, meet the bound of a claim that takes one of several differences.
         pairing: what the sides of each comparison that the claim makes share; empty where it makes none.
         reason: the judgement in a sentence made from the estimates, in English.
         reasons: the same by language.
     """
-        num_met: how many of those, the first, meet the bound of a claim that takes one of several differences.
 
     claim: str
     text: dict[str, str]
@@ -143,7 +147,7 @@ class Finding(Frozen):
     expect: Literal["at_least", "at_most", "within"]
     estimates: tuple[Estimate, ...]
     num_judged: int = 1
+    num_met: int = 0
     pairing: tuple[Pairing, ...] = ()
     reason: str
     reasons: dict[str, str] = Field(default_factory=dict)
-    num_met: int = 0

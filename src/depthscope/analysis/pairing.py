@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from depthscope.analysis import samples
 from depthscope.analysis.controls import Control, compare, things
@@ -19,8 +20,8 @@ from depthscope.study.claims import (
     MonotoneClaim,
     NoDegradationClaim,
     Select,
-    TheoryClaim,
     SomeDifferenceClaim,
+    TheoryClaim,
 )
 
 _INIT = ("init", "gain", "stem_gain", "zero_last_gamma")
@@ -33,8 +34,7 @@ def pairings(results: Results, claim: Claim) -> tuple[Pairing, ...]:
     A selection of several cells is compared cell by cell, at equal values of the axes that the claim does not
     name. Cells that then have no partner are compared with none.
     """
-    tuned = results.study.tuned.field if results.study.tuned else None
-    return tuple(_pairing(claim.part, a, b, tuned) for a, b in _compared(results, claim))
+    return tuple(_pairing(results, claim.part, a, b) for a, b in _compared(results, claim))
 
 
 def _compared(results: Results, claim: Claim) -> Iterator[tuple[Sample, Sample]]:
@@ -67,8 +67,16 @@ def _partners(a: Sequence[Sample], b: Sequence[Sample], named: set[str]) -> Iter
         yield from ((one, other) for other in b if free(one) == free(other))
 
 
-def _pairing(part: str, a: Sample, b: Sample, tuned: str | None) -> Pairing:
+def tuned_field(results: Results, part: str, *sides: tuple[str, Mapping[str, Any]]) -> str | None:
+    """The field that was tuned, if it was for all these (arm, values of the axes) of a part."""
+    tuned = results.study.tuned
+    return tuned.field if tuned and all(tuned.chose(part, arm, axes) for arm, axes in sides) else None
+
+
+def _pairing(results: Results, part: str, a: Sample, b: Sample) -> Pairing:
     found = compare(part, b, a)
+    tuned = tuned_field(results, part, (a.arm, a.axes), (b.arm, b.axes))
+    differs = tuned is not None and tuned in found.fields
     return Pairing(
         a=a.label,
         b=b.label,
@@ -85,6 +93,8 @@ def _pairing(part: str, a: Sample, b: Sample, tuned: str | None) -> Pairing:
         same_code=found.same_code,
         fields=found.fields,
         varied=things(found.fields),
+        tuned=tuned if differs else None,
+        tuned_by=results.study.tuned.by if differs and results.study.tuned else (),
         flags=flags(found, tuned=tuned),
     )
 
@@ -94,7 +104,7 @@ def flags(control: Control, *, tuned: str | None = None) -> tuple[Flag, ...]:
 
     Args:
         control: what the sides share.
-        tuned: a field that was tuned for each arm. That it differs is what makes the comparison fair, so that it is
+        tuned: a field that was tuned for both sides. That it differs is what makes the comparison fair, so that it is
             no second thing.
     """
     if not control.seeds:

@@ -20,11 +20,11 @@ from depthscope.api.planning import studies as studies
 from depthscope.api.reports import Report as Report
 from depthscope.api.reports import make_report as make_report
 from depthscope.api.reports import results as results
-from depthscope.api.study import Running as Running
-from depthscope.api.study import Status as Status
+from depthscope.api.status import Running as Running
+from depthscope.api.status import Status as Status
+from depthscope.api.status import status as status
 from depthscope.api.study import Watcher as Watcher
 from depthscope.api.study import run as run
-from depthscope.api.study import status as status
 from depthscope.api.tuning import TuneResult as TuneResult
 from depthscope.api.tuning import tune as tune
 from depthscope.api.watch import Watch as Watch

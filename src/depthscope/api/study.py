@@ -1,14 +1,16 @@
-"""The verbs that do a study and watch it: run, status. The command line mirrors them."""
+"""The verb that does a study: run. The command line mirrors it."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from depthscope.api.planning import plan
+from depthscope.api.status import is_held
 from depthscope.core.errors import UserError, shown, unknown_name
 from depthscope.execute.driver import drive
 from depthscope.execute.executors import available_cores, check_executor, make_executor
@@ -16,12 +18,11 @@ from depthscope.execute.order import Settings
 from depthscope.execute.remaining import remaining
 from depthscope.record.event_file import export_missing
 from depthscope.record.events import News
-from depthscope.record.folder import check_folder, default_folder, read_study, recorded_runs, write_study
+from depthscope.record.folder import check_folder, default_folder, recorded_runs, write_study
 from depthscope.record.holder import LEASE_S
-from depthscope.record.lease import holder, silence
-from depthscope.record.reader import Damage
 from depthscope.record.sinks import check_logs
-from depthscope.study.expand import Plan, Task, expand
+from depthscope.study.expand import Plan, Task
+from depthscope.study.selection import is_selection
 from depthscope.study.study import StudySpec
 from depthscope.train.build import DEVICES, Context, check_precision, choose_device
 from depthscope.train.check import check_runs
@@ -29,54 +30,6 @@ from depthscope.train.usercode import changed_code
 
 if TYPE_CHECKING:
     from depthscope.api.reports import Report
-
-
-@dataclass(frozen=True, kw_only=True)
-class Running:
-    """A run that a driver holds, on this machine or another.
-
-    Attributes:
-        run_id: the run.
-        step: updates done when it last gave a sign of life.
-        num_steps: updates of the whole run; 0 until it is known.
-        silent_s: seconds since then, by the dates of files: between two machines their clocks' difference is in it.
-        alive: False where its process is known to be gone, or was silent for longer than its lease. The next
-            driver takes it over, from its last checkpoint.
-    """
-
-    run_id: str
-    step: int
-    num_steps: int
-    silent_s: float
-    alive: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Status:
-    """Where a folder stands.
-
-    Attributes:
-        study: what it holds.
-        plan: its runs.
-        counts: number of runs by status: completed, diverged, failed, damaged, missing.
-        failed: run_id -> reason of the failed runs, in the plan's order.
-        damaged: the records that cannot be trusted, with the reason.
-        running: runs under way, in the plan's order; most of them count as missing until they are recorded.
-        left: run_ids of what is to do or under way.
-    """
-
-    study: StudySpec
-    plan: Plan
-    counts: dict[str, int]
-    failed: dict[str, str]
-    damaged: tuple[Damage, ...]
-    running: tuple[Running, ...] = ()
-    left: frozenset[str] = frozenset()
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is left to do."""
-        return not any(self.counts[status] for status in ("failed", "damaged", "missing"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,11 +142,13 @@ def run(
         check_runs(first, root, watcher.on_download, among=planned.runs.values(), claims=planned.study.claims)
     else:
         watcher.on_note(f"All {len(planned.runs)} runs are done already; they are judged and shown again.")
+    if planned.study.tuning and not is_selection(planned.study):
+        watcher.on_note(_untuned(planned.study, study))
     if not left:
         write_study(folder, planned.study)
         _export(planned, folder, logs, watcher)
         return make_report(folder, lang=lang, figures=figures)
-    elsewhere = sum(_is_held(folder, spec.run_id) for task in left for spec in task.specs)
+    elsewhere = sum(is_held(folder, spec.run_id) for task in left for spec in task.specs)
     if elsewhere:
         others = "1 of these runs" if elsewhere == 1 else f"{elsewhere} of these runs"
         watcher.on_note(f"Another driver is at work on {others}; this one does others beside it.")
@@ -218,6 +173,16 @@ def run(
         )
     _export(planned, folder, logs, watcher)
     return make_report(folder, lang=lang, figures=figures)
+
+
+def _untuned(study: StudySpec, source: str | Path | StudySpec) -> str:
+    """That a study asks for a choice and is run without it."""
+    assert study.tuning is not None
+    told = f"{study.tuning.field} is not tuned: the runs have what the study file says."
+    if isinstance(source, StudySpec):
+        return told
+    size = f" --size {study.size}" if study.size else ""
+    return f"{told} To choose it first: depthscope tune {shlex.quote(str(source))}{size} --run"
 
 
 def _export(planned: Plan, folder: Path, logs: Collection[str], watcher: Watcher) -> None:
@@ -245,54 +210,3 @@ def _with_gpu(task: Task) -> Task:
     if task.resources.gpus or task.specs[0].backend != "torch":
         return task
     return replace(task, resources=replace(task.resources, gpus=1.0))
-
-
-def status(folder: str | Path) -> Status:
-    """Where a study's folder stands; also while another process is filling it.
-
-    Raises:
-        UserError: the folder holds no study.
-    """
-    folder = Path(folder)
-    study = read_study(folder)
-    planned = expand(study)
-    left, records, damaged = remaining(planned, folder)
-    to_do = {spec.run_id for task in left for spec in task.specs}
-    counts = dict.fromkeys(("completed", "diverged", "failed", "damaged", "missing"), 0)
-    for record in records.values():
-        counts[record.outcome.status] += 1
-    counts["damaged"] = len(damaged)
-    counts["missing"] = len(planned.runs) - sum(counts.values())
-    held = [each for run_id in planned.runs if (each := _running(folder, run_id)) is not None]
-    # A worker that was killed between a run's record and the end of its lease leaves one that nobody will take over.
-    running = [each for each in held if each.alive or each.run_id in to_do]
-    failed = {
-        run_id: records[run_id].outcome.reason or ""
-        for run_id in planned.runs
-        if run_id in records and records[run_id].outcome.status == "failed"
-    }
-    return Status(
-        study=study,
-        plan=planned,
-        counts=counts,
-        failed=failed,
-        damaged=damaged,
-        running=tuple(running),
-        left=frozenset(to_do),
-    )
-
-
-def _is_held(folder: Path, run_id: str) -> bool:
-    found = _running(folder, run_id)
-    return found is not None and found.alive
-
-
-def _running(folder: Path, run_id: str) -> Running | None:
-    try:
-        claim, silent_s = holder(folder, run_id), silence(folder, run_id)
-    except OSError:
-        return None
-    if claim is None or silent_s is None:
-        return None
-    alive = not claim.is_dead if claim.is_here else silent_s < claim.lease_s
-    return Running(run_id=run_id, step=claim.step, num_steps=claim.num_steps, silent_s=silent_s, alive=alive)

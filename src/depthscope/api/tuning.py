@@ -1,4 +1,4 @@
-"""The verb `tune`: choose a number for each arm on runs of their own, and write the study that uses it."""
+"""The verb `tune`: choose a number for each arm on runs of their own, write the study that uses it, and run it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pydantic import ValidationError
 from depthscope.api.study import run
 from depthscope.core.errors import FaultsError, UserError
 from depthscope.core.files import read_text, write_bytes
-from depthscope.record.folder import default_folder
+from depthscope.record.folder import check_folder, default_folder
 from depthscope.study.catalog import is_user_code
 from depthscope.study.expand import Plan, expand
 from depthscope.study.faults import found_in, in_order
 from depthscope.study.selection import is_selection, selection_study, with_choices
 from depthscope.study.study import StudySpec
 from depthscope.study.toml import MAX_CHARACTERS, bundled, dump, load, parse
-from depthscope.study.tuning import Tuned, Tuning
+from depthscope.study.tuning import Choice, Tuned, Tuning
 from depthscope.train.build import Context, load_data
 from depthscope.train.usercode import as_user_error, takes
 
@@ -39,11 +39,13 @@ class TuneResult:
         study: the study with the chosen values, as it was written; `study.tuned` says where they come from.
         path: the study file.
         selection: the findings of the runs that the choice was made on, and where their page is.
+        report: the findings of the study itself and where its page is; None where it was not run.
     """
 
     study: StudySpec
     path: Path
     selection: Report
+    report: Report | None = None
 
     @property
     def tuned(self) -> Tuned:
@@ -61,17 +63,21 @@ def tune(
     validation: int | None = None,
     out: str | Path | None = None,
     write: str | Path | None = None,
+    then_run: bool = False,
     **how: Any,
 ) -> TuneResult:
     """Choose a number (the learning rate, unless `[tuning]` says otherwise) for each arm of a study.
 
     Every arm is run at every value of the grid, at all places of its part's axes, on selection seeds, with
     `validation` examples held out of the training set and the test set unopened. For each arm the value with the
-    best mean of the metric on those examples wins. A value at which a run diverged or failed stands behind all at
-    which fewer did, whatever its mean: the study would lose runs to it. Of equal ones the smaller wins.
+    best mean of the metric on those examples wins; with `by` in `[tuning]`, for each arm at each value of those axes,
+    so that a deep network is not run at what suits a shallow one. A value at which a run diverged or failed stands
+    behind all at which fewer did, whatever its mean: the study would lose runs to it. Of equal ones the smaller wins,
+    also of values at all of which every run was lost.
 
-    The runs lie in a folder of their own, and the same call continues where it was interrupted. The study that is
-    written runs on seeds that the choice has not seen, trains on the whole training set, and is called NAME-tuned.
+    The runs lie in a folder of their own, and the same call continues where it was interrupted, in the choice or in
+    the study. The study that is written runs on seeds that the choice has not seen, trains on the whole training set,
+    and is called NAME-tuned.
 
     Args:
         study: a bundled name, or the path of a TOML file; what it says under `[tuning]` holds where nothing is given.
@@ -79,14 +85,16 @@ def tune(
         grid: values to try, two or more.
         seeds: selection seeds; a number of them counts from 10,000 on.
         validation: examples to hold out of each training set.
-        out: folder of the selection's runs; None takes `default_folder`.
+        out: folder of the selection's runs; None takes `default_folder`. Beside it, with `then_run`, lies the folder
+            of the study, which has its default name.
         write: the study file to write; None takes NAME-tuned.toml beside the study file (for a bundled study: here),
             with the size in its name where it is not quick. A file is written over only if it is an earlier result of
             tuning this study.
+        then_run: whether to run the study that is written too.
         how: further arguments of `run`, such as data, device, workers or watcher.
 
     Raises:
-        UserError: bad input, nothing has been written; or an arm none of whose runs ended with a figure.
+        UserError: bad input, nothing has been written; or no run of any arm ended with a figure.
     """
     asked = _asked(load(study, size), str(study), grid=grid, seeds=seeds, validation=validation)
     expand(asked, source=str(study))  # its own faults, and those of [tuning]
@@ -94,11 +102,18 @@ def tune(
     path = Path(write).expanduser() if write is not None else _beside(study, asked)
     at = path.absolute()  # before code of the user's runs, which may change the working directory
     _check_path(path, _named(asked))
+    folder = Path(out).expanduser() if out is not None else default_folder(chosen_by)
+    beside = folder.absolute().parent / default_folder(_named(asked)).name
+    if then_run:
+        if beside == folder.absolute():
+            raise UserError(f"{folder} is where the tuned study's own results go. Choose another folder with --out.")
+        check_folder(beside, _named(asked))  # now, and not when the runs of the choice are done
     _check_held_out(_expanded(chosen_by, str(study)), how.get("data"))
-    selection = run(chosen_by, out=out, **how)
+    selection = run(chosen_by, out=folder, **how)
     result = with_choices(asked, _tuned(asked, chosen_by, selection.results))
     write_bytes(at, f"{WRITTEN}\n{dump(result)}".encode())
-    return TuneResult(study=result, path=path, selection=selection)
+    report = run(result, out=beside, **how) if then_run else None
+    return TuneResult(study=result, path=path, selection=selection, report=report)
 
 
 def _asked(study: StudySpec, source: str, **given: Any) -> StudySpec:
@@ -179,17 +194,21 @@ def _tuned(study: StudySpec, selection: StudySpec, results: Results) -> Tuned:
     # Analysis is loaded here: a study that is refused needs none.
     from depthscope.analysis.choosing import candidates
 
-    choices = []
-    for each in candidates(results):
-        if each.num_missing:
-            raise UserError(f"{results.study.name}: not all runs are done; the same call continues.")
-        if each.choice is None:
-            raise UserError(
-                f"no value of {tuning.field} is fit for arm {each.arm.name!r} of part {each.part!r}: of all "
-                f"{len(each.scores)} that were tried, no run ended with a {tuning.metric}. "
-                "Try smaller ones with --grid."
-            )
-        choices.append(each.choice)
+    found = candidates(results)
+    if any(each.num_missing for each in found):
+        raise UserError(f"{results.study.name}: not all runs are done; the same call continues.")
+    if not any(each.choice for each in found):
+        raise UserError(
+            f"no value of {tuning.field} is fit for any arm: of all {len(tuning.grid)} that were tried, no run ended "
+            f"with a {tuning.metric}. Try smaller ones with --grid."
+        )
+    # An arm that diverges at every value is a finding, and no reason to keep the others from running: of values that
+    # all failed, too, the smaller wins.
+    choices = [
+        each.choice
+        or Choice(part=each.part, arm=each.arm.name, at=dict(each.at), value=tuning.grid[0], scores=each.scores)
+        for each in found
+    ]
     return Tuned(
         field=tuning.field,
         grid=tuning.grid,

@@ -9,7 +9,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,6 +36,9 @@ from depthscope.cli.options import (
 )
 from depthscope.cli.process import prepare, to_nowhere
 from depthscope.core.errors import UserError
+
+if TYPE_CHECKING:
+    from depthscope.api import Report
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
@@ -94,7 +97,7 @@ def run(
             watcher=watcher,
         )
     tables.report(report, lang.value, as_json=as_json)
-    if any(row.record is not None and row.record.outcome.status == "failed" for row in report.results.rows):
+    if _failed(report):
         raise typer.Exit(RUNS_FAILED)
 
 
@@ -129,10 +132,19 @@ def tune(
     grid: Annotated[str | None, typer.Option(help="Values to try, such as 0.01,0.03,0.1.")] = None,
     seeds: Annotated[str | None, typer.Option(help="Selection seeds: how many, or which (101,102).")] = None,
     validation: Annotated[int | None, typer.Option(help="Examples held out of each training set.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the runs; results/STUDY-tuning by default.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the runs that the choice is made on; results/STUDY-tuning by default. "
+            "With --run the study's own results lie beside it, in STUDY-tuned."
+        ),
+    ] = None,
     write: Annotated[
         Path | None, typer.Option(help="The study file to write; STUDY-tuned.toml beside it by default.")
     ] = None,
+    then_run: Annotated[
+        bool, typer.Option("--run", help="Run the study with the chosen values too, and write its page.")
+    ] = False,
     data: Data = None,
     device: Device = "auto",
     workers: Workers = None,
@@ -143,9 +155,9 @@ def tune(
     lang: Language = Lang.en,
     as_json: Json = False,
 ) -> None:
-    """Choose the lr of each arm on seeds and examples of their own, and write the study that uses it."""
+    """Choose the lr of each arm on seeds and examples of their own, and write the study that uses it (and run it)."""
     from depthscope import api
-    from depthscope.cli import progress, tuning
+    from depthscope.cli import progress, tables, tuning
 
     _find_code_beside(study)
     with progress.progress(quiet=as_json) as watcher:
@@ -157,6 +169,7 @@ def tune(
             validation=validation,
             out=out,
             write=write,
+            then_run=then_run,
             data=data,
             device=device,
             workers=workers,
@@ -168,7 +181,9 @@ def tune(
             watcher=watcher,
         )
     tuning.result(result, as_json=as_json)
-    if any(row.record is not None and row.record.outcome.status == "failed" for row in result.selection.results.rows):
+    if result.report and not as_json:
+        tables.report(result.report, lang.value, as_json=False)
+    if any(_failed(report) for report in (result.selection, result.report) if report):
         raise typer.Exit(RUNS_FAILED)
 
 
@@ -217,6 +232,10 @@ def studies(as_json: Json = False) -> None:
 
 app.command()(probe)
 app.command()(compare)
+
+
+def _failed(report: Report) -> bool:
+    return any(row.record is not None and row.record.outcome.status == "failed" for row in report.results.rows)
 
 
 def _find_code_beside(study: str) -> None:

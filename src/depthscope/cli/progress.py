@@ -86,8 +86,11 @@ class Board:
     # ---- what is heard --------------------------------------------------------------------------------
 
     def on_plan(self, planned: api.Plan, left: Collection[str], workers: int) -> None:
-        """The study, the runs to do, and how many workers do them."""
+        """The study, the runs to do, and how many workers do them; of a second study after the first is over."""
         with self._lock:
+            over = self._study(self._pace, over=True) if self._pace is not None else []
+            self._key_of, self._groups, self._lines, self._noted = {}, set(), {}, {}
+            self._counts, self._last_note, self._tenth = dict.fromkeys(self._counts, 0), None, 0
             for task in planned.tasks:
                 # Trained side by side, so that a line stands for all of them.
                 together = task.specs[0].backend == "numpy" and len(task.specs) > 1
@@ -108,6 +111,8 @@ class Board:
             done = len(planned.runs) - len(left)
             self._done_before = f", {done} already done" if done else ""
             self._began = self._told = self._clock()
+        if self._console.is_interactive and over:
+            self._console.print(*over, sep="\n")
         if not self._console.is_interactive:
             runs = "1 run" if len(left) == 1 else f"{len(left)} runs"
             self._console.print(Text(f"{self._title}: {runs} to do with {self._workers}{self._done_before}"))
@@ -216,17 +221,17 @@ class Board:
                 size = f" of {total / 1e6:,.0f}" if total else ""
                 parts.append(Text(f"downloading CIFAR-10: {done / 1e6:,.0f}{size} MB"))
             if self._pace is not None:
-                parts += self._study(self._pace)
+                parts += self._study(self._pace, over=self._closed)
                 if not self._closed:
                     parts += self._under_way(self._pace)
             return Group(*parts)
 
-    def _study(self, pace: Pace) -> list[Any]:
+    def _study(self, pace: Pace, *, over: bool) -> list[Any]:
         now = self._clock()
         row = Table.grid(padding=(0, 1))
         left = pace.left(now, self._lines.values())
         times = f"{clock_words(now - self._began)} elapsed"
-        if not self._closed:
+        if not over:
             if pace.ended == pace.total:
                 times += ", the page is being made"
             elif left is not None:

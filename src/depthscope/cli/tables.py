@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -26,10 +27,15 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def document(found: Report) -> dict[str, Any]:
+    """The findings for programs, with where the page is."""
+    return {"folder": str(found.folder), "page": str(found.page), "headline": found.headline, **found.document}
+
+
 def report(found: Report, lang: str, *, as_json: bool) -> None:
     """The findings as a table, the finding in a sentence, and where the page is."""
     if as_json:
-        print_json({"folder": str(found.folder), "page": str(found.page), "headline": found.headline, **found.document})
+        print_json(document(found))
         return
     screen = console()
     title = found.results.study.title

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from math import isfinite
+from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from depthscope.api import TuneResult
+from depthscope.cli import tables
 from depthscope.core.errors import UserError
 
 _EDGES = {
@@ -18,6 +18,7 @@ _EDGES = {
     "high": "the largest value tried: try larger ones",
     None: "",
 }
+_UNFIT = "no run ended with a figure: try smaller ones"
 
 
 def numbers(text: str | None) -> list[float] | None:
@@ -45,27 +46,44 @@ def _number(text: str) -> float:
 
 
 def result(found: TuneResult, *, as_json: bool) -> None:
-    """For each arm the chosen value, what every value gave, and a word where the chosen one is the grid's last."""
+    """For each arm, or each of its places, the chosen value, what every value gave, and a word where it is the last.
+
+    The study's own findings, where it was run, are within the JSON; as text `tables.report` tells them.
+    """
     tuned = found.tuned
     if as_json:
         choices = [{**choice.model_dump(), "edge": choice.edge} for choice in tuned.choices]
-        told = {"study": str(found.path), "folder": str(found.selection.folder), "page": str(found.selection.page)}
+        told: dict[str, Any] = {
+            "study": str(found.path),
+            "folder": str(found.selection.folder),
+            "page": str(found.selection.page),
+        }
+        if found.report:
+            told["report"] = tables.document(found.report)
         print(json.dumps({**told, **tuned.model_dump(mode="json"), "choices": choices}, indent=2, ensure_ascii=False))
         return
-    console = Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False)
+    console = tables.console()
     seeds = f"{len(tuned.seeds)} seed{'s' if len(tuned.seeds) > 1 else ''}"
-    table = Table(title=Text(f"{tuned.field} by {tuned.metric}: mean over {seeds} and all axes"), title_justify="left")
-    for column in ("part", "arm", tuned.field, *(f"{value:g}" for value in tuned.grid), "on the edge"):
+    axes = "all other axes" if tuned.by else "all axes"
+    title = f"{tuned.field} by {tuned.metric}: mean over {seeds} and {axes}"
+    table = Table(title=Text(title), title_justify="left")
+    for column in ("part", "arm", *tuned.by, tuned.field, *(f"{value:g}" for value in tuned.grid), "on the edge"):
         table.add_column(column, overflow="fold")
+    before = None
     for choice in tuned.choices:
+        whose = (choice.part, choice.arm)
+        shown = ("", "") if whose == before else whose
+        before = whose
         means = {score.value: _told(score.mean, score.num_lost) for score in choice.scores}
         cells = [means.get(value, "") for value in tuned.grid]
-        edge = Text(_EDGES[choice.edge], style="yellow")
-        table.add_row(choice.part, choice.arm, f"{choice.value:g}", *cells, edge)
+        edge = Text(_EDGES[choice.edge] if choice.fit else _UNFIT, style="yellow")
+        at = [str(choice.at.get(axis, "")) for axis in tuned.by]
+        table.add_row(*shown, *at, f"{choice.value:g}", *cells, edge)
     console.print(table)
     console.print(Text(f"{tuned.num_runs} runs on {tuned.validation} held-out examples; the test set was not opened."))
     console.print(Text(f"page: {found.selection.page}"))
-    console.print(Text(f"study: {found.path}. Next: depthscope run {found.path}"))
+    then = "" if found.report else f". Next: depthscope run {found.path}"
+    console.print(Text(f"study: {found.path}{then}"))
 
 
 def _told(mean: float | None, num_lost: int) -> str:

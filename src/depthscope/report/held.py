@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from depthscope.analysis.controls import Control, controls, things
-from depthscope.analysis.pairing import flags
+from depthscope.analysis.pairing import flags, tuned_field
 from depthscope.analysis.table import Results
-from depthscope.report.paired import flag_text, some, span
+from depthscope.report.paired import flag_text, named, some, span
 from depthscope.report.words import Words
 
 
@@ -17,7 +17,7 @@ def by_design(results: Results, words: Words) -> list[str]:
     made = controls(results)
     if not made:
         return recipe(results, words)
-    fields = dict.fromkeys(field for each in made for field in each.fields)
+    fields = dict.fromkeys(field for each in made for field in _fields(results, each, words))
     told = words("control_by_design", fields=", ".join(fields)) if fields else words("control_no_field")
     return [told, *recipe(results, words)]
 
@@ -94,8 +94,8 @@ def _items(results: Results, group: Sequence[Control], words: Words) -> list[dic
     if skipped:
         items.append({"held": False, "text": words("control.skipped", count=skipped)})
     if first.fields:
-        items.append({"held": False, "text": words("control.fields", fields=", ".join(first.fields))})
-    told = [flag for flag in flags(first, tuned=_tuned(results)) if flag in ("several", "implied", "code")]
+        items.append({"held": False, "text": words("control.fields", fields=", ".join(_fields(results, first, words)))})
+    told = [flag for flag in flags(first, tuned=_tuned(results, first)) if flag in ("several", "implied", "code")]
     varied = things(first.fields)
     drawn = [name for name in first.differing if name not in first.reshaped]
     items += [
@@ -104,5 +104,12 @@ def _items(results: Results, group: Sequence[Control], words: Words) -> list[dic
     return items
 
 
-def _tuned(results: Results) -> str | None:
-    return results.study.tuned.field if results.study.tuned else None
+def _tuned(results: Results, control: Control) -> str | None:
+    sides = ((arm, control.axes) for arm in (control.baseline, control.arm))
+    return tuned_field(results, control.part, *sides)
+
+
+def _fields(results: Results, control: Control, words: Words) -> list[str]:
+    """The fields in which two arms differ, with a word where one was tuned for both."""
+    tuned, by = _tuned(results, control), results.study.tuned.by if results.study.tuned else ()
+    return [named(field, words, tuned=tuned, by=by) for field in control.fields]

@@ -27,8 +27,7 @@ STRIP = 220
 def claims(results: Results, findings: Sequence[Finding], words: Words) -> list[dict[str, Any]]:
     """A card a finding: verdict, text, figure, reason, and the estimates behind it."""
     declared = {claim.name: claim for claim in results.study.claims}
-    tuned = results.study.tuned.field if results.study.tuned else None
-    return [card(finding, declared.get(finding.claim), words, tuned) for finding in findings]
+    return [card(finding, declared.get(finding.claim), words) for finding in findings]
 
 
 def declared(results: Results, words: Words) -> str:
@@ -69,9 +68,9 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
     if not judged:
         return None
     metric = claim.metric if claim else ""
+    labels = [spoken(each.name.removeprefix(f"{metric}: "), words.lang) for each in judged]
     if finding.kind == "some_difference":  # all have the same side behind the minus sign
         labels = [alternative(each, words.lang) for each in judged]
-    labels = [spoken(each.name.removeprefix(f"{metric}: "), words.lang) for each in judged]
     unit = judged[0].unit
     shares = unit in ("accuracy", "fraction")
     described = describe(finding, judged[0], words)
@@ -122,14 +121,13 @@ def describe(finding: Finding, estimate: Estimate, words: Words) -> str:
     )
 
 
-def card(finding: Finding, claim: Claim | None, words: Words, tuned: str | None) -> dict[str, Any]:
+def card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]:
     """What the template shows of a finding, with what draws its figure.
 
     Args:
         finding: judged.
         claim: as the study declares it; None where it no longer does.
         words: language.
-        tuned: the field that was tuned for each arm, if one was.
     """
     first = finding.estimates[0] if finding.estimates else None
     squares = first is not None and first.unit == "fraction" and 0 < len(first.values) <= MAX_SQUARES
@@ -151,7 +149,7 @@ def card(finding: Finding, claim: Claim | None, words: Words, tuned: str | None)
         "reason": finding.reasons.get(words.lang) or finding.reason,
         "rows": [_row(each, words) for each in finding.estimates],
         "aside": _aside(finding, judged, words),
-        "pairing": pairing_lines(finding, words, tuned=tuned),
+        "pairing": pairing_lines(finding, words),
     }
 
 
@@ -207,11 +205,11 @@ def _aside(finding: Finding, judged: Sequence[Estimate], words: Words) -> str:
     """The effect size of a claim on one difference, and the coverage that a family of claims leaves it."""
     told = [effect(judged[0], words)] if len(judged) == 1 else []
     text = told[0][:1].upper() + told[0][1:] + words("full_stop") if told and told[0] else ""
+    if finding.kind == "monotone" and judged and finding.num_judged > 1 and finding.verdict != "supported":
+        text += " " * bool(text) + words("bonferroni", count=finding.num_judged, level=percent(judged[0].level))
     if finding.kind == "some_difference" and judged and finding.verdict != "refuted":
         key = "holm_of" if finding.num_met else "bonferroni_of"
         text += " " * bool(text) + words(key, count=finding.num_judged, level=percent(judged[0].level))
-    if finding.kind == "monotone" and judged and finding.num_judged > 1 and finding.verdict != "supported":
-        text += " " * bool(text) + words("bonferroni", count=finding.num_judged, level=percent(judged[0].level))
     if finding.family > 1 and judged:
         text += " " * bool(text) + words("family", count=finding.family, level=percent(judged[0].level))
     return text

@@ -19,6 +19,7 @@ PAIRING: dict[str, tuple[str, str]] = {
     "pairing.code": ("own code", "自定义代码"),
     "pairing.varied": ("what varies: {fields}", "变化的设置：{fields}"),
     "pairing.tuned": ("{field} (tuned for each arm)", "{field}（各组分别调优）"),
+    "pairing.tuned_by": ("{field} (tuned for each arm at each {axes})", "{field}（各组在每个{axes}上分别调优）"),
     "pairing.nothing": ("nothing varies", "没有任何设置变化"),
     "flag.data": (
         "Not paired in the data: the two sides did not see the same examples.",
@@ -59,7 +60,6 @@ PAIRING: dict[str, tuple[str, str]] = {
         "{level} instead of 95%: {count} steps are as many chances to refute the claim, corrected by Bonferroni.",
         "区间覆盖率为 {level} 而非 95%：{count} 步即有 {count} 次机会判为不成立，按 Bonferroni 校正。",
     ),
-    "gloss.effect": ("effect size g_z", "效应量 g_z"),
     "bonferroni_of": (
         "{level} instead of 95%: {count} alternatives are as many chances to support the claim, corrected by "
         "Bonferroni.",
@@ -70,6 +70,7 @@ PAIRING: dict[str, tuple[str, str]] = {
         "said to meet the claim do, but for 5%.",
         "区间（第一个为 {level}）已按 Holm 法对 {count} 个备选校正：所列出的均符合论断，总错误率不超过 5%。",
     ),
+    "gloss.effect": ("effect size g_z", "效应量 g_z"),
     "gloss.effect.text": (
         "A mean difference divided by its spread between seeds, corrected for small samples (Hedges): how regular a "
         "change is, not how large. It compares with no effect size of unpaired groups.",
@@ -85,20 +86,20 @@ PAIRING: dict[str, tuple[str, str]] = {
     # Tuning
     "tuned_section": ("How {field} was tuned", "{field} 的调优方式"),
     "tuned_lead": (
-        "Chosen for each arm before this study, among {grid}, by {metric} on {validation} examples held out of the "
+        "Chosen for {each} before this study, among {grid}, by {metric} on {validation} examples held out of the "
         "training set and {seeds} seeds that are not run here; {runs} runs were made to choose. What is reported above "
         "comes from other seeds, trained on the whole training set; the test set was not looked at before.",
-        "在本研究之前，为每组在 {grid} 中选定，依据是从训练集留出的 {validation} 个样本、"
+        "在本研究之前，为{each}在 {grid} 中选定，依据是从训练集留出的 {validation} 个样本、"
         "{seeds} 个本研究不使用的随机种子上的{metric}；选择共用了 {runs} 次运行。"
         "上文的结果来自其他种子，使用完整的训练集；此前未查看过测试集。",
     ),
     "choosing_section": ("Which {field} won", "选中的 {field}"),
     "choosing_lead": (
-        "Tried for each arm: {grid}. Compared is the mean {metric} on {validation} examples held out of the training "
+        "Tried for {each}: {grid}. Compared is the mean {metric} on {validation} examples held out of the training "
         "set, over {seeds} seeds that the study itself does not run; the test set was not opened. A value at which "
         "runs were lost stands behind all at which fewer were. The rest of this page shows all the values that were "
         "tried, winners and losers.",
-        "每组尝试了 {grid}，比较的是从训练集留出的 {validation} 个样本上、{seeds} 个研究本身不运行的随机种子的"
+        "{each}尝试了 {grid}，比较的是从训练集留出的 {validation} 个样本上、{seeds} 个研究本身不运行的随机种子的"
         "{metric}均值；未打开测试集。丢失运行较多的取值排在较少的之后。本页其余部分显示尝试过的全部取值，无论胜负。",
     ),
     "choosing_waits": ("Not chosen yet; missing runs: {missing}.", "尚未选定；尚缺 {missing} 次运行。"),
@@ -109,9 +110,21 @@ PAIRING: dict[str, tuple[str, str]] = {
     ),
     "tuned_edge.low": ("smallest", "最小"),
     "tuned_edge.high": ("largest", "最大"),
-    "tuned_edge.table": ("on the grid's edge", "位于网格边缘"),
+    "tuned_edge.short": ("{which} tried", "所试的{which}值"),
+    "tuned_note": (
+        "Smallest and largest tried: a better value may lie outside the grid.",
+        "所试的最小值与最大值：更好的值可能在网格之外。",
+    ),
+    "tuned_each": ("each arm", "每组"),
+    "tuned_each_by": ("each arm at each {axes}", "每组在每个{axes}上"),
+    "tuned_unfit": (
+        "No run ended with a figure at any value: the smallest stands in.",
+        "任何取值都没有得到指标：以最小值代替。",
+    ),
     "tuned_inside": ("inside the grid", "在网格内部"),
     "tuned_lost": ("{lost} of {runs} runs ended without a figure", "{runs} 次运行中有 {lost} 次没有得到指标"),
+    "tuned_lost.short": ("{lost} of {runs} runs lost", "丢失 {lost}/{runs} 次运行"),
+    "tuned_unfit.short": ("every run lost", "全部运行均丢失"),
     "tuned_score": ("{value}: {mean}", "{value}：{mean}"),
     "tuned_describe": ("{metric} by {field}: {scores}", "{metric}随 {field} 的变化：{scores}"),
     # Axes other than depth

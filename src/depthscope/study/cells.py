@@ -23,17 +23,26 @@ class Cell:
     run_id: str
 
 
+def agrees(axes: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether the values of a part's axes are those wanted, on all axes that are named."""
+    return all(key in axes and same(axes[key], wanted) for key, wanted in where.items())
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of a study file are the same. In Python True == 1: a study file means what it says.
+
+    >>> same(1, True), same(4, 4.0)
+    (False, True)
+    """
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
 def matching(cells: Sequence[Cell], part: str, select: Select) -> list[Cell]:
     """The cells that a claim's selection means, with `"min"` and `"max"` resolved among the arm's own."""
     mine = [cell for cell in cells if cell.part == part and cell.arm == select.arm]
     for key, wanted in select.where.items():
         value = _extreme(wanted, [cell.axes.get(key) for cell in mine])
-        # In Python True == 1: a study file means what it says.
-        mine = [
-            cell
-            for cell in mine
-            if cell.axes.get(key) == value and isinstance(cell.axes.get(key), bool) == isinstance(value, bool)
-        ]
+        mine = [cell for cell in mine if same(cell.axes.get(key), value)]
     return mine
 
 

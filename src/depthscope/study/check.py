@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from depthscope.core.errors import shown, unknown_name
-from depthscope.study.cells import Cell, matching
+from depthscope.study.cells import Cell, matching, same
 from depthscope.study.claims import (
     Claim,
     DifferenceClaim,
@@ -47,11 +47,12 @@ def part_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
             yield from _seed_faults(arm.set, f"{path}.arms.{index}.set")
             if arm.name in arms[:index]:
                 yield f"{path}.arms.{index}.name", f"{arm.name!r} is used twice; each arm needs its own name."
+            yield from _case_faults(part, name, arm, f"{path}.arms.{index}.at")
         if part.baseline is not None and part.baseline not in arms and _all_known(arms):
             yield f"{path}.baseline", unknown_name("arm", part.baseline, arms)
-        yield from _axis_faults(part, path)
         if part.ranked is not None and len(arms) < LEAST_RANKED:
             yield f"{path}.ranked", f"wanted {LEAST_RANKED} arms or more to rank; the part has {len(arms)}."
+        yield from _axis_faults(part, path)
         for index, rule in enumerate(part.exclude):
             yield from _rule_faults(rule, arms, f"{path}.exclude.{index}")
         count = len(arms) * math.prod(map(len, part.axes.values())) * len(study.seeds_of(part))
@@ -77,17 +78,42 @@ def _axis_faults(part: Part, path: str) -> Iterator[tuple[str, str]]:
         if twice:
             yield f"{path}.axes.{key}", f"holds {shown(twice[0])} twice."
         for arm in part.arms:
-            if any(overlap(key, each) for each in _set_by(arm)):
+            if any(overlap(key, each) for each in keys_of(arm.set)):
                 yield f"{path}.axes.{key}", f"arm {arm.name!r} sets {key} too, and only one of them can decide it."
 
 
-def _set_by(arm: Arm) -> Iterator[str]:
-    """The fields that an arm sets, those within its tables with dots."""
-    for key, value in arm.set.items():
+def keys_of(fields: Overrides) -> Iterator[str]:
+    """The fields that are set, those within tables with dots."""
+    for key, value in fields.items():
         if isinstance(value, dict):
             yield from (f"{key}.{inner}" for inner in value)
         else:
             yield key
+
+
+def _case_faults(part: Part, name: str, arm: Arm, path: str) -> Iterator[tuple[str, str]]:
+    for index, case in enumerate(arm.at):
+        yield from place_faults(part, name, case.where, f"{path}.{index}.where")
+        yield from _seed_faults(case.set, f"{path}.{index}.set")
+        for key in keys_of(case.set):
+            if any(overlap(key, axis) for axis in part.axes):
+                yield f"{path}.{index}.set.{key}", "is an axis of the part, and only one of them can decide it."
+            for other, before in enumerate(arm.at[:index]):
+                meet = all(same(case.where[axis], value) for axis, value in before.where.items() if axis in case.where)
+                if meet and any(overlap(key, each) for each in keys_of(before.set)):
+                    yield (
+                        f"{path}.{index}.set.{key}",
+                        f"is set by entry {other} too, at a place that both mean, and only one of them can decide it.",
+                    )
+
+
+def place_faults(part: Part, name: str, where: Mapping[str, object], path: str) -> Iterator[tuple[str, str]]:
+    """Of values by axis: axes that the part does not have, and values that they do not hold."""
+    for key, value in where.items():
+        if key not in part.axes:
+            yield f"{path}.{key}", unknown_name(f"axis of part {name!r}", key, part.axes)
+        elif not any(same(value, each) for each in part.axes[key]):
+            yield f"{path}.{key}", f"wanted a value of the axis, {shown(part.axes[key])}; got {shown(value)}."
 
 
 def _rule_faults(rule: Overrides, arms: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
@@ -157,7 +183,8 @@ def _identity(cell: Cell) -> tuple[object, ...]:
 
 
 def _depth(part: Part, cell: Cell) -> int | float | None:
-    found = cell.axes.get("depth", part.arm(cell.arm).set.get("depth"))
+    depths = [fields["depth"] for fields, _ in part.arm(cell.arm).sets(cell.axes) if "depth" in fields]
+    found = cell.axes.get("depth", depths[-1] if depths else None)
     return found if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 

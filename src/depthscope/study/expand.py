@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from depthscope.core.errors import FaultsError, unknown_name
 from depthscope.core.hashing import digest
 from depthscope.study.catalog import CATALOG
@@ -21,7 +23,6 @@ from depthscope.study.run import OPTION_FIELDS, RunSpec, incoherences
 from depthscope.study.selection import tuned_faults, tuning_faults
 from depthscope.study.study import Part, StudySpec
 from depthscope.study.values import Overrides
-from pydantic import ValidationError
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def faults_of(study: StudySpec) -> list[tuple[str, str]]:
 
 def _runs(study: StudySpec) -> tuple[list[Cell], dict[str, RunSpec], list[tuple[str, str]]]:
     """(cells, runs by id, faults). A faulty run has its cells, with no id, so that claims can still be looked at."""
-    found = [*part_faults(study), *tuning_faults(study), *tuned_faults(study)]
+    found = [*part_faults(study), *tuning_faults(study)]
     cells: list[Cell] = []
     runs: dict[str, RunSpec] = {}
     for name, part in study.parts.items():
@@ -122,15 +123,14 @@ def _runs(study: StudySpec) -> tuple[list[Cell], dict[str, RunSpec], list[tuple[
                 cells.append(Cell(part=name, arm=arm, axes=axes, seed=seed, run_id=run_id))
         if len(cells) == before and not found:
             found.append((f"parts.{name}.exclude", "leaves no run in this part."))
+    found += tuned_faults(study, cells)
     return cells, runs, found
 
 
 def _keep(runs: dict[str, RunSpec], spec: RunSpec) -> str:
     """Add a run, or its measures to those of the same run that is there."""
     run_id = spec.run_id
-    known = runs.get(run_id)
-    measures = tuple(sorted({*spec.measures, *(known.measures if known else ())}))
-    runs[run_id] = spec.model_copy(update={"measures": measures})
+    runs[run_id] = spec.measured_as(*([runs[run_id]] if run_id in runs else []))
     return run_id
 
 
@@ -142,12 +142,13 @@ def _combinations(
     if len(part.arms) * len(seeds) * math.prod(map(len, part.axes.values())) > MAX_RUNS:
         return  # told by part_faults
     for index, arm in enumerate(part.arms):
-        values, origins = layered(
-            (study.base, "base"), (part.base, f"parts.{name}.base"), (arm.set, f"parts.{name}.arms.{index}.set")
-        )
-        values.pop("seed", None)
+        below = [(study.base, "base"), (part.base, f"parts.{name}.base")]
+        everywhere = layered(*below, (arm.set, f"parts.{name}.arms.{index}.set"))
         for point in itertools.product(*part.axes.values()):
             axes = dict(zip(part.axes, point, strict=True))
+            own = [(fields, f"parts.{name}.arms.{index}.{path}") for fields, path in arm.sets(axes)]
+            values, origins = everywhere if len(own) == 1 else layered(*below, *own)
+            values.pop("seed", None)
             here, where = layered((axes, f"parts.{name}.axes"))
             here.pop("seed", None)
             merged = merge(values, here)

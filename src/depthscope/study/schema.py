@@ -19,7 +19,7 @@ from depthscope.study.claims import KINDS, NoDegradationClaim, Select
 from depthscope.study.metrics import PROBE, SUMMARY, worse_side
 from depthscope.study.resources import ResourceTable
 from depthscope.study.run import OPTION_FIELDS, RunSpec
-from depthscope.study.study import Arm, Part, StudySpec
+from depthscope.study.study import Arm, Case, Part, StudySpec
 from depthscope.study.tuning import Choice, Score, Tuned, Tuning
 
 Schema = dict[str, Any]
@@ -29,7 +29,7 @@ USER_CODE = r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*$"
 """`package.module:function`."""
 
 _MODELS: tuple[type[BaseModel], ...] = (
-    *(StudySpec, Part, Arm, Select, ResourceTable, Tuning, Tuned, Choice, Score),
+    *(StudySpec, Part, Arm, Case, Select, ResourceTable, Tuning, Tuned, Choice, Score),
     *KINDS.values(),
 )
 _SIZES = (
@@ -65,7 +65,8 @@ def study_schema() -> Schema:
         fields["metric"] = _refers(fields["metric"], name)
 
     # A size may bring what the rest of the file leaves out, so that all is required only where there are no sizes.
-    required, arms = study.pop("required"), part.pop("required")
+    required, arms, chosen = study.pop("required"), part.pop("required"), defs["Tuning"].pop("required")
+    left = {"parts": {"additionalProperties": {"required": arms}}, "tuning": {"required": chosen}}
     study["properties"]["parts"]["additionalProperties"] = False  # names of parts have a pattern
     size = {key: value for key, value in study["properties"].items() if key != "size"}
     defs["Size"] = {"type": "object", "additionalProperties": False, "properties": size, "description": _SIZES}
@@ -78,7 +79,7 @@ def study_schema() -> Schema:
             "sizes": {"type": "object", "description": _SIZES, "additionalProperties": {"$ref": "#/$defs/Size"}},
         },
         "if": {"not": {"required": ["sizes"]}},
-        "then": {"required": required, "properties": {"parts": {"additionalProperties": {"required": arms}}}},
+        "then": {"required": required, "properties": left},
         "$defs": dict(sorted(defs.items())),
     }
 

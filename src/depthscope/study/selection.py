@@ -6,7 +6,7 @@ and without its test set. What is chosen becomes an ordinary study file, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -14,11 +14,13 @@ from pydantic import ValidationError
 
 from depthscope.core.errors import shown, unknown_name
 from depthscope.study.catalog import CATALOG
+from depthscope.study.cells import Cell, agrees
+from depthscope.study.check import keys_of, place_faults
 from depthscope.study.faults import found_in
-from depthscope.study.overlay import layered, overlap
+from depthscope.study.overlay import layered, origin, overlap
 from depthscope.study.run import OPTION_FIELDS, RunSpec
-from depthscope.study.study import Arm, Part, StudySpec
-from depthscope.study.tuning import Tuned, Tuning
+from depthscope.study.study import Arm, Case, Part, StudySpec
+from depthscope.study.tuning import Choice, Tuned, Tuning
 
 USER_UNTESTED: Mapping[str, Any] = MappingProxyType({"num_test": 0})
 """What a data set of the user's own is given so that its test set is not opened."""
@@ -58,7 +60,7 @@ def selection_study(study: StudySpec) -> StudySpec:
         )
         parts[name] = part.model_copy(
             update={
-                "base": {**part.base, "measures": []},
+                "base": {**part.base, "measures": [], "measure_steps": []},
                 "arms": arms,
                 "axes": {**part.axes, tuning.field: list(tuning.grid)},
                 "seeds": None,
@@ -82,18 +84,22 @@ def selection_study(study: StudySpec) -> StudySpec:
 
 def with_choices(study: StudySpec, tuned: Tuned) -> StudySpec:
     """The study whose arms set the chosen values, with where they come from."""
-    chosen = {(choice.part, choice.arm): choice.value for choice in tuned.choices}
     parts = {}
     for name, part in study.parts.items():
         arms = tuple(
-            arm.model_copy(update={"set": {**arm.set, tuned.field: chosen[name, arm.name]}})
-            if (name, arm.name) in chosen
-            else arm
+            _with(arm, tuned.field, [each for each in tuned.choices if (each.part, each.arm) == (name, arm.name)])
             for arm in part.arms
         )
         parts[name] = part.model_copy(update={"arms": arms})
     update = {"name": f"{study.name}-tuned", "parts": parts, "tuning": None, "tuned": tuned}
     return StudySpec.model_validate(study.model_copy(update=update).model_dump())
+
+
+def _with(arm: Arm, field: str, choices: Sequence[Choice]) -> Arm:
+    """The arm that sets what was chosen: everywhere, or at the place that each choice is for."""
+    everywhere = dict.fromkeys([field], choices[0].value) if choices and not choices[0].at else {}
+    cases = [Case(where=choice.at, set={field: choice.value}) for choice in choices if choice.at]
+    return arm.model_copy(update={"set": {**arm.set, **everywhere}, "at": (*arm.at, *cases)})
 
 
 def tuning_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
@@ -110,16 +116,22 @@ def tuning_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
     parts = tuned_parts(study, tuning)
     if not parts and tuning.parts is None:
         yield "tuning", "no part of the study trains, so that there is nothing to choose."
+    for index, axis in enumerate(tuning.by):
+        known = dict.fromkeys(known for part in parts.values() for known in part.axes)
+        if parts and axis not in known:
+            yield f"tuning.by.{index}", unknown_name("axis of the tuned parts", axis, known)
     leave = "choose in other parts with tuning.parts"
     for name, part in parts.items():
-        for index, arm in enumerate(part.arms):
-            for key in arm.set:
-                if overlap(key, tuning.field) and not isinstance(arm.set[key], dict):
-                    yield (
-                        f"parts.{name}.arms.{index}.set.{key}",
-                        f"would be lost: [tuning] chooses {tuning.field} for this arm. Leave it away, or {leave}.",
-                    )
         fixed = {key for arm in part.arms for key in _held_out(study, part, arm, tuning)}
+        for index, arm in enumerate(part.arms):
+            for below, fields in (("set", arm.set), *((f"at.{at}.set", case.set) for at, case in enumerate(arm.at))):
+                for key in keys_of(fields):
+                    path = f"parts.{name}.arms.{index}.{below}.{key}"
+                    if overlap(key, tuning.field):
+                        lost = f"would be lost: [tuning] chooses {tuning.field} for this arm."
+                        yield path, f"{lost} Leave it away, or {leave}."
+                    elif below != "set" and any(overlap(key, each) for each in fixed):
+                        yield path, f"is set by [tuning] while it chooses. Leave it away, or {leave}."
         for axis in part.axes:
             if overlap(axis, tuning.field):
                 message = f"[tuning] chooses {tuning.field}, so that no axis can vary it. Leave it away, or {leave}."
@@ -132,11 +144,16 @@ def tuning_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
     yield from _grid_faults(study, tuning, parts)
 
 
-def tuned_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
-    """(path, message) of where a study no longer is what its `[tuned]` says."""
+def tuned_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str, str]]:
+    """(path, message) of where a study, which has these cells, no longer is what its `[tuned]` says."""
     tuned = study.tuned
     if tuned is None:
         return
+    places: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        known = places.setdefault((cell.part, cell.arm), [])
+        if not known or known[-1] is not cell.axes:  # the seeds of a place follow one another
+            known.append(cell.axes)
     for index, choice in enumerate(tuned.choices):
         path = f"tuned.choices.{index}"
         if choice.part not in study.parts:
@@ -149,15 +166,23 @@ def tuned_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
             continue
         if choice.value not in [score.value for score in choice.scores]:
             yield f"{path}.value", f"{choice.value} is no value that was tried."
+        yield from place_faults(part, choice.part, choice.at, f"{path}.at")
         at = arms.index(choice.arm)
-        held = layered((part.arms[at].set, ""))[0]
-        for key in tuned.field.split(".", 1):
-            held = held.get(key) if isinstance(held, dict) else None  # type: ignore[assignment]
-        if held != choice.value:
-            yield (
-                f"parts.{choice.part}.arms.{at}.set.{tuned.field}",
-                f"is {shown(held)}, and [tuned] says that {choice.value} was chosen. Tune again, or take [tuned] out.",
-            )
+        for held, where in _held(part.arms[at], tuned.field, places.get((choice.part, choice.arm), ()), choice):
+            if held != choice.value:
+                says = f"[tuned] says that {choice.value} was chosen. Tune again, or take [tuned] out."
+                yield f"parts.{choice.part}.arms.{at}.{where}", f"is {shown(held)}, and {says}"
+                break
+    for (name, arm), axes in places.items():
+        if any((choice.part, choice.arm) == (name, arm) for choice in tuned.choices):
+            without = next((place for place in axes if not tuned.chose(name, arm, place)), None)
+            if without is not None:
+                place = ", ".join(f"{axis} = {shown(without[axis])}" for axis in tuned.by if axis in without)
+                yield (
+                    "tuned.choices",
+                    f"hold none for arm {arm!r} of part {name!r} at {place}, which is run. Tune again, or take [tuned] "
+                    "out.",
+                )
     for name in dict.fromkeys(choice.part for choice in tuned.choices if choice.part in study.parts):
         part = study.parts[name]
         seeds = sorted({*study.seeds_of(part)} & {*tuned.seeds})
@@ -168,9 +193,25 @@ def tuned_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
             )
 
 
+def _held(arm: Arm, field: str, places: Sequence[Mapping[str, Any]], choice: Choice) -> Iterator[tuple[Any, str]]:
+    """(what the arm sets a field to, its path below the arm) at each of the places that a choice is for."""
+    for axes in places:
+        if agrees(axes, choice.at):
+            held, origins = layered(*arm.sets(axes))
+            for key in field.split(".", 1):
+                held = held.get(key) if isinstance(held, dict) else None  # type: ignore[assignment]
+            where = "at" if choice.at else f"set.{field}"
+            yield held, where if held is None else origin(field, origins)
+
+
 def _trains(study: StudySpec, part: Part, arm: Arm) -> bool:
-    steps = part.axes.get("steps", [_values(study, part, arm).get("steps")])
-    return any(value != 0 for value in steps)
+    return any(value != 0 for value in _taken(study, part, arm, "steps"))
+
+
+def _taken(study: StudySpec, part: Part, arm: Arm, field: str) -> list[Any]:
+    """All values that a field takes in the runs of an arm; None where it is set nowhere."""
+    cases = [case.set[field] for case in arm.at if field in case.set]
+    return [*part.axes.get(field, [_values(study, part, arm).get(field)]), *cases]
 
 
 def _values(study: StudySpec, part: Part, arm: Arm) -> dict[str, Any]:
@@ -179,9 +220,8 @@ def _values(study: StudySpec, part: Part, arm: Arm) -> dict[str, Any]:
 
 def _held_out(study: StudySpec, part: Part, arm: Arm, tuning: Tuning) -> dict[str, Any]:
     """Options of the data with which an arm's runs hold out the validation split and open no test set."""
-    names = part.axes.get("data", [_values(study, part, arm).get("data")])
     options: dict[str, Any] = {"validation": tuning.validation}
-    for name in names:
+    for name in _taken(study, part, arm, "data"):
         entry = CATALOG["data"].get(str(name))
         options |= entry.untested if entry else USER_UNTESTED
     return {f"data_options.{key}": value for key, value in options.items()}

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field
+
 from depthscope.core.hashing import digest
+from depthscope.study.cells import agrees
 from depthscope.study.claims import Claim
+from depthscope.study.metrics import loss_or_accuracy
 from depthscope.study.resources import Resources, ResourceTable, resolved
 from depthscope.study.run import Frozen
 from depthscope.study.seeds import Seeds, listed
-from depthscope.study.metrics import loss_or_accuracy
 from depthscope.study.tuning import Tuned, Tuning
 from depthscope.study.values import Overrides, Text, toml_values
-from pydantic import AfterValidator, Field
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Axes = Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], AfterValidator(toml_values)]
+
+
+class Case(Frozen):
+    """What an arm sets at some values of the axes alone, such as a learning rate at depth 56.
+
+    Attributes:
+        where: values of the part's axes, all of which a run must have.
+        set: the fields of such a run, laid over those that the arm sets everywhere.
+    """
+
+    where: Annotated[Overrides, Field(min_length=1)]
+    set: Annotated[Overrides, Field(min_length=1)]
 
 
 class Arm(Frozen):
@@ -26,13 +40,20 @@ class Arm(Frozen):
         name: short name, used in claims.
         label: name in figures and tables, by language.
         set: the fields of a run in which this arm differs.
+        at: further fields that it sets at some values of the axes alone.
         note: what a reader must know, by language (such as "this changes the initialiser").
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     label: Text | None = None
     set: Overrides = Field(default_factory=dict)
+    at: tuple[Case, ...] = ()
     note: Text | None = None
+
+    def sets(self, axes: Mapping[str, Any]) -> list[tuple[Overrides, str]]:
+        """(fields, their path below the arm) that it sets at a place of the axes, later ones over earlier ones."""
+        cases = [(case.set, f"at.{index}.set") for index, case in enumerate(self.at) if agrees(axes, case.where)]
+        return [(self.set, "set"), *cases]
 
 
 class Part(Frozen):
@@ -46,6 +67,7 @@ class Part(Frozen):
         seeds: number of seeds (0 to n-1), or the seeds themselves; left out, those of the study.
         exclude: combinations to leave out: a run that agrees with all the values of one entry.
         baseline: the arm that the others are compared with; the first by default.
+        ranked: a loss or an accuracy, by which the page ranks the arms at the greatest depth.
         resources: what a run of this part needs of a machine, over what the study says.
     """
 
@@ -56,6 +78,7 @@ class Part(Frozen):
     seeds: Seeds | None = None
     exclude: tuple[Overrides, ...] = ()
     baseline: str | None = None
+    ranked: Annotated[str, AfterValidator(loss_or_accuracy)] | None = None
     resources: ResourceTable | None = None
 
     def arm(self, name: str) -> Arm:
@@ -67,7 +90,6 @@ class StudySpec(Frozen):
     """A study at one size: everything that decides its runs, and what will be claimed.
 
     Attributes:
-        ranked: a loss or an accuracy, by which the page ranks the arms at the greatest depth.
         name: identity of the study; a results folder holds one name at one size.
         title: heading of the page, by language.
         question: what is asked, by language.
@@ -78,7 +100,6 @@ class StudySpec(Frozen):
         seeds: seeds of the parts that name none.
         parts: sets of comparable runs.
         claims: judged from the records.
-    ranked: Annotated[str, AfterValidator(loss_or_accuracy)] | None = None
         resources: what a run needs of a machine.
         tuning: how one number is chosen for each arm, by `depthscope tune`.
         tuned: where the tuned values come from; `depthscope tune` writes it.
@@ -115,7 +136,7 @@ class StudySpec(Frozen):
     @property
     def digest(self) -> str:
         """Digest of the whole spec, claims and texts included."""
-        return digest(self.model_dump(mode="json"))
+        return digest(_identity(self.model_dump(mode="json")))
 
     @property
     def claims_digest(self) -> str:
@@ -123,14 +144,11 @@ class StudySpec(Frozen):
         return digest([claim.model_dump(mode="json") for claim in self.claims])
 
 
-def with_seeds(study: StudySpec, seeds: Seeds) -> StudySpec:
-    """The study with these seeds in all its parts, instead of its own."""
-    parts = {name: part.model_copy(update={"seeds": None}) for name, part in study.parts.items()}
-    return StudySpec.model_validate(study.model_copy(update={"seeds": seeds, "parts": parts}).model_dump())
 def _identity(study: dict[str, Any]) -> dict[str, Any]:
     """A dumped study without the fields that came after digests had been written, where they say nothing."""
     tuning, tuned = study["tuning"] or {}, study["tuned"] or {}
     for holder, later in (
+        *((part, "ranked") for part in study["parts"].values()),
         *((arm, "at") for part in study["parts"].values() for arm in part["arms"]),
         *((choice, "at") for choice in tuned.get("choices", ())),
         *((part, "ranked") for part in study["parts"].values()),
@@ -141,3 +159,7 @@ def _identity(study: dict[str, Any]) -> dict[str, Any]:
     return study
 
 
+def with_seeds(study: StudySpec, seeds: Seeds) -> StudySpec:
+    """The study with these seeds in all its parts, instead of its own."""
+    parts = {name: part.model_copy(update={"seeds": None}) for name, part in study.parts.items()}
+    return StudySpec.model_validate(study.model_copy(update={"seeds": seeds, "parts": parts}).model_dump())

@@ -19,7 +19,7 @@ from depthscope.study.expand import faults_of
 from depthscope.study.faults import Fault, found_in, in_order
 from depthscope.study.overlay import merge
 from depthscope.study.resources import ResourceTable
-from depthscope.study.study import Arm, Part, StudySpec
+from depthscope.study.study import Arm, Case, Part, StudySpec
 from depthscope.study.tuning import Choice, Score, Tuned, Tuning
 
 _NAMED = resources.files("depthscope.study") / "named"
@@ -159,7 +159,7 @@ def _holds(value: Any, path: tuple[str, ...]) -> bool:
 
 
 _BESIDE_RUNS = ("claims", "resources", "tuning", "tuned")
-_DECIDES_RUNS = ("base", "parts", "arms", "axes", "set", "exclude", "seeds", "sizes")
+_DECIDES_RUNS = ("base", "parts", "arms", "axes", "set", "at", "where", "exclude", "seeds", "sizes")
 
 
 def _known_keys(fault: Fault) -> tuple[str, ...]:
@@ -178,6 +178,8 @@ def _known_keys(fault: Fault) -> tuple[str, ...]:
             return tuple(Score.model_fields)
         case ("parts", _, _):
             return tuple(Part.model_fields)
+        case ("parts", _, "arms", _, "at", *_):
+            return tuple(Case.model_fields)
         case ("parts", *_):
             return tuple(Arm.model_fields)
         case ("claims", _, _) if fault.tag is not None and fault.tag in KINDS:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
+
 from depthscope.core.errors import shown
+from depthscope.study.cells import agrees
 from depthscope.study.metrics import worse_side
 from depthscope.study.run import Float, Frozen, Int
 from depthscope.study.seeds import MAX_SEEDS, Seed, Seeds, listed
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
+from depthscope.study.values import Overrides
 
 FIRST_SELECTION_SEED = MAX_SEEDS
 """A number of selection seeds counts from here: a number of a study's own seeds never gets so far."""
@@ -27,6 +30,14 @@ def _number(value: Any) -> Any:
 Number = Annotated[Any, AfterValidator(_number), WithJsonSchema({"type": "number"})]
 """An integer or a float, kept as it is: a width is no float."""
 
+
+def _each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    twice = next((value for at, value in enumerate(values) if value in values[:at]), None)
+    if twice is not None:
+        raise ValueError(f"holds {shown(twice)} twice.")
+    return values
+
+
 Grid = Annotated[tuple[Number, ...], Field(min_length=2, max_length=1000, json_schema_extra={"uniqueItems": True})]
 
 
@@ -35,14 +46,17 @@ class Tuning(Frozen):
 
     Attributes:
         field: the number that is chosen, as a field of a run; options are reached with a dot.
+        by: axes at each of whose values the choice is made by itself, such as depth; a part that lacks one of them
+            has one choice over it.
         grid: the values tried, the same for every arm.
         seeds: seeds that the choice is made on. A number of them counts from 10,000 on; the study's own are refused.
         validation: examples held out of each training set, that the choice is made on.
-        metric: what is compared: its mean over the seeds and the part's axes.
+        metric: what is compared: its mean over the seeds and those of the part's axes that are not in `by`.
         parts: parts whose arms are tuned; left out, all that train.
     """
 
     field: str = "lr"
+    by: Annotated[tuple[str, ...], AfterValidator(_each_once), Field(json_schema_extra={"uniqueItems": True})] = ()
     grid: Grid
     seeds: Seeds = 3
     validation: Annotated[Int, Field(ge=1, le=10_000_000)]
@@ -52,10 +66,7 @@ class Tuning(Frozen):
     @field_validator("grid")
     @classmethod
     def _ascending(cls, grid: tuple[float, ...]) -> tuple[float, ...]:
-        twice = next((value for at, value in enumerate(grid) if value in grid[:at]), None)
-        if twice is not None:
-            raise ValueError(f"holds {twice} twice.")
-        return tuple(sorted(grid))
+        return tuple(sorted(_each_once(grid)))
 
     @property
     def selection_seeds(self) -> tuple[int, ...]:
@@ -100,20 +111,36 @@ class Choice(Frozen):
     Attributes:
         part: the arm's part.
         arm: the arm.
+        at: the values of the axes that the choice is for; left out where it is for all.
         value: the chosen value.
         scores: what each value of the grid gave, ascending by value.
     """
 
     part: str
     arm: str
+    at: Overrides = Field(default_factory=dict)
     value: Number
     scores: Annotated[tuple[Score, ...], Field(min_length=1)]
+
+    @property
+    def fit(self) -> bool:
+        """Whether any run ended with a figure; where none did the smallest value stands in for a choice."""
+        return any(score.mean is not None for score in self.scores)
 
     @property
     def edge(self) -> Literal["low", "high"] | None:
         """Which end of the grid the chosen value is, where it is one: the best value may then lie outside."""
         values = [score.value for score in self.scores]
-        return "low" if self.value == min(values) else "high" if self.value == max(values) else None
+        # With no figure at any value nothing is known of either side.
+        return (
+            None
+            if not self.fit
+            else "low"
+            if self.value == min(values)
+            else "high"
+            if self.value == max(values)
+            else None
+        )
 
 
 class Tuned(Frozen):
@@ -127,7 +154,7 @@ class Tuned(Frozen):
         validation: examples held out of each training set, that it was made on.
         num_runs: how many runs the choice took.
         digest: of the study that was run to choose.
-        choices: one for each tuned arm.
+        choices: one for each tuned arm, or one for each of its places where they were made apart.
     """
 
     field: str
@@ -138,3 +165,12 @@ class Tuned(Frozen):
     num_runs: Annotated[Int, Field(ge=1)]
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     choices: Annotated[tuple[Choice, ...], Field(min_length=1)]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The axes at each of whose values a choice was made by itself."""
+        return tuple(dict.fromkeys(axis for choice in self.choices for axis in choice.at))
+
+    def chose(self, part: str, arm: str, axes: Mapping[str, Any]) -> bool:
+        """Whether the value that an arm has at this place of the axes was chosen."""
+        return any((each.part, each.arm) == (part, arm) and agrees(axes, each.at) for each in self.choices)

@@ -56,7 +56,7 @@ def render_comparison(
     series = looks(runs)
     sentences = headline(findings, fates, lang)
     blocks = [each for each in (training_block(runs, series, words), profile_block(runs, series, words)) if each]
-    cards = [judged.card(each, _claim(each), words, None) for each in findings]
+    cards = [judged.card(each, _claim(each), words) for each in findings]
     context: dict[str, Any] = {
         "lang": lang,
         "t": words,
