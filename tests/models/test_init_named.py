@@ -90,6 +90,29 @@ def test_looks_linear_is_so_of_activations_whose_odd_part_is_linear(activation: 
     torch.testing.assert_close(model(x - 2 * y), model(x) - 2 * model(y), rtol=0, atol=1e-12)
 
 
+def test_looks_linear_is_so_with_standardised_weights() -> None:
+    model, _ = build(
+        lambda: cifar_resnet(depth=8, width=8, norm="ws"), seed=0, init="looks_linear", dtype=torch.float64
+    )
+    x, y = IMAGES.double(), IMAGES.double().flip(0)
+    torch.testing.assert_close(model(x - 2 * y), model(x) - 2 * model(y), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer", "group"])
+def test_a_normaliser_keeps_the_mirrored_pairs_of_looks_linear(norm: str) -> None:
+    model, _ = build(
+        lambda: cifar_resnet(depth=8, width=8, norm=norm), seed=0, init="looks_linear", dtype=torch.float64
+    )
+    seen: list[Tensor] = []
+    model.blocks[2].bn2.register_forward_hook(lambda module, args, output: seen.append(output.detach()))  # type: ignore[union-attr]
+    x = IMAGES.double()
+    one, other = model(x).detach(), model(torch.cat([x[:8], x[:8].flip(3)])).detach()
+    torch.testing.assert_close(seen[0][:, :16], -seen[0][:, 16:], rtol=0, atol=1e-10)
+    assert float(one.std()) > 1e-3
+    # Scaled by the statistics: those of the batch (an example depends on the others) or of each example by itself.
+    assert torch.allclose(one[:8], other[:8]) == (norm != "batch")
+
+
 def test_looks_linear_is_so_of_a_pre_activation_block_that_keeps_the_shape() -> None:
     model, _ = build(
         lambda: preact_resnet(depth=14, width=8, shortcut="A", norm="none"),

@@ -13,6 +13,7 @@ The names in use:
 | `(seed, "order", epoch)` | the permutation of the training examples |
 | `(seed, "augment", epoch)` | crops and flips, by position in the training set |
 | `(seed, "model", step)` | what a model of the user's draws in an update, such as dropout |
+| `(seed, "model", "lsuv")` | what a model draws while LSUV measures it, if it draws in evaluation |
 | `(seed, "probe", ...)` | what a measurement draws |
 """
 

@@ -74,7 +74,7 @@ def lsuv(
     hooks = [module.register_forward_hook(scale, with_kwargs=True) for module in mine]
     place = next(model.parameters())
     try:
-        with batch_statistics(model), seeded(int(stream(seed, "init", "lsuv").integers(2**63))):
+        with batch_statistics(model), seeded(int(stream(seed, "model", "lsuv").integers(2**63))):
             model(examples.to(place.device, place.dtype if examples.is_floating_point() else examples.dtype))
     finally:
         for hook in hooks:

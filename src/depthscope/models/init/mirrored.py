@@ -30,7 +30,8 @@ class LooksLinear:
     What else a network has decides how far this holds at the start:
 
     - Batch norm keeps a pair opposite (their means are opposite, their variances equal): linear at the statistics of
-      the batch. Layer and group norm scale each example by its own size. Weight standardisation undoes the mirror.
+      the batch, but for a shift. Weight standardisation treats a row and its opposite alike: linear. Layer and group
+      norm keep pairs too, and scale each example by its own size: not linear.
     - A shortcut around a layer and its ReLU (He 2015) adds relu(z), which is no pair of opposites: not linear. In
       pre-activation blocks that keep the width, x is one: linear. Zero padding moves the halves.
 
