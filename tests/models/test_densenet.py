@@ -12,6 +12,8 @@ from torch import nn
 
 from depthscope.core.errors import UserError
 from depthscope.models.densenet import cifar_densenet
+from depthscope.models.init import build
+from depthscope.models.nfnet import cifar_nfnet
 
 
 def forward_naive(x: Array, state: dict[str, Array], kinds: str, training: bool) -> Array:
@@ -101,3 +103,14 @@ def test_the_shortcuts_own_default_growth_is_no_contradiction(growth: int) -> No
     assert sum(each.numel() for each in model.parameters()) == sum(
         each.numel() for each in cifar_densenet(depth=22, width=12).parameters()
     )
+
+
+@pytest.mark.parametrize("family", [cifar_densenet, cifar_nfnet])
+def test_checkpointing_changes_no_bit(family: Any) -> None:
+    found = []
+    for checkpointing in (False, True):
+        model, _ = build(lambda on=checkpointing: family(depth=14, width=4, checkpointing=on), seed=0)  # type: ignore[misc]
+        model(torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))).square().sum().backward()
+        grads = [each.grad for each in model.parameters()]
+        found.append([*grads, *model.buffers()])
+    assert all(torch.equal(*pair) for pair in zip(*found, strict=True))
