@@ -204,12 +204,12 @@ def stochastic_depth() -> None:
             assert torch.allclose(expected, outputs.mean(0), atol=tolerance * float(f.abs().max()))
 
 
-def wrong(owner: object, name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    return lambda monkeypatch: monkeypatch.setattr(owner, name, value)
-
-
 def _highway(s: Array, f: Array, T: Array) -> Array:
     return f * T + s * (1 - T)
+
+
+def _gated_skip(s: Array, f: Array, g: Array) -> Array:
+    return f + s * (1 - g)
 
 
 def _carried(s: Array, f: Array) -> Array:
@@ -264,70 +264,25 @@ def _unscaled(self: joins.ConstantScaling, s: Tensor, f: Tensor) -> Tensor:
     return self.skip * s + f
 
 
+def case(name: str, check: Callable[[], None], owner: object, attribute: str, value: Any) -> Case:
+    """A check, and what is set in the product to spoil it."""
+    return Case(kind="shortcut", name=name, check=check, alter=lambda patch: patch.setattr(owner, attribute, value))
+
+
 CASES = [
-    Case(
-        kind="shortcut",
-        name="identity",
-        check=sums("identity", sites=(KEEPS, VECTOR)),
-        alter=wrong(joins.Add, "forward", lambda self, s, f: f),
-    ),
-    Case(kind="shortcut", name="A", check=sums("A"), alter=wrong(skips.Pad, "forward", _shifted)),
-    Case(
-        kind="shortcut",
-        name="A_pool",
-        check=sums("A_pool", pool=True),
-        alter=wrong(skips.PoolPad, "forward", _subsampled),
-    ),
-    Case(kind="shortcut", name="B", check=projects("B", kept=False), alter=wrong(named, "option_a", named.option_c)),
-    Case(
-        kind="shortcut",
-        name="C",
-        check=projects("C", kept=True),
-        alter=wrong(skips.Project, "forward", lambda self, x: self.conv(x)),
-    ),
-    Case(kind="shortcut", name="conv1x1", check=conv1x1, alter=wrong(skips, "pointwise", _biased)),
-    Case(
-        kind="shortcut",
-        name="constant_scaling",
-        check=constant_scaling,
-        alter=wrong(joins.ConstantScaling, "forward", _unscaled),
-    ),
-    Case(
-        kind="shortcut",
-        name="highway",
-        check=gates("highway", 3, _highway, _carried),
-        alter=wrong(joins.Highway, "forward", _swapped),
-    ),
-    Case(
-        kind="shortcut",
-        name="exclusive_gate",
-        check=gates("exclusive_gate", 1, _highway, _carried),
-        alter=wrong(joins.ExclusiveGate, "forward", _swapped),
-    ),
-    Case(
-        kind="shortcut",
-        name="shortcut_gate",
-        check=gates("shortcut_gate", 1, lambda s, f, g: f + (1 - g) * s, _plain),
-        alter=wrong(joins.ShortcutGate, "forward", _coupled),
-    ),
-    Case(kind="shortcut", name="dropout", check=dropout, alter=wrong(nn.Dropout, "forward", _undivided)),
-    Case(kind="shortcut", name="scaled", check=scaled, alter=wrong(joins.Scaled, "forward", _over_l)),
-    Case(
-        kind="shortcut",
-        name="rezero",
-        check=starts_at_zero("rezero"),
-        alter=wrong(joins.ReZero, "forward", _starts_at_one),
-    ),
-    Case(
-        kind="shortcut",
-        name="skipinit",
-        check=starts_at_zero("skipinit"),
-        alter=wrong(joins.SkipInit, "forward", _starts_at_one),
-    ),
-    Case(
-        kind="shortcut",
-        name="stochastic_depth",
-        check=stochastic_depth,
-        alter=wrong(joins.StochasticDepth, "__init__", _constant_survival),
-    ),
+    case("identity", sums("identity", sites=(KEEPS, VECTOR)), joins.Add, "forward", lambda self, s, f: f),
+    case("A", sums("A"), skips.Pad, "forward", _shifted),
+    case("A_pool", sums("A_pool", pool=True), skips.PoolPad, "forward", _subsampled),
+    case("B", projects("B", kept=False), named, "option_a", named.option_c),
+    case("C", projects("C", kept=True), skips.Project, "forward", lambda self, x: self.conv(x)),
+    case("conv1x1", conv1x1, skips, "pointwise", _biased),
+    case("constant_scaling", constant_scaling, joins.ConstantScaling, "forward", _unscaled),
+    case("highway", gates("highway", 3, _highway, _carried), joins.Highway, "forward", _swapped),
+    case("exclusive_gate", gates("exclusive_gate", 1, _highway, _carried), joins.ExclusiveGate, "forward", _swapped),
+    case("shortcut_gate", gates("shortcut_gate", 1, _gated_skip, _plain), joins.ShortcutGate, "forward", _coupled),
+    case("dropout", dropout, nn.Dropout, "forward", _undivided),
+    case("scaled", scaled, joins.Scaled, "forward", _over_l),
+    case("rezero", starts_at_zero("rezero"), joins.ReZero, "forward", _starts_at_one),
+    case("skipinit", starts_at_zero("skipinit"), joins.SkipInit, "forward", _starts_at_one),
+    case("stochastic_depth", stochastic_depth, joins.StochasticDepth, "__init__", _constant_survival),
 ]
