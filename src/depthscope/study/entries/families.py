@@ -80,7 +80,7 @@ FAMILY: Mapping[str, Entry] = {
             "shortcut": ("dense",),
             "norm": ("batch", "layer", "group", "instance"),
             "activation": ACTIVATIONS,
-            "init": CONV_INITS,
+            "init": tuple(name for name in CONV_INITS if name != "fixup"),  # it has no branches
             "data": IMAGES,
             "stem_gain": (None,),
             "zero_last_gamma": (False,),
