@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 pytest.importorskip("torch")
 
 from tests.train.own import MODEL, package, spec
+from tests.train.short import LAB, NET
 
 from depthscope.core.errors import UserError
 from depthscope.study.run import RunSpec
+from depthscope.train import trial
 from depthscope.train.check import check_runs
 
 
@@ -211,3 +214,37 @@ def test_a_model_with_torchs_own_initialisation_passes(monkeypatch: pytest.Monke
     name = package(monkeypatch, tmp_path, code=MODEL)
     check_runs([spec(name, init="torch")])
     assert "has no method additions()" in refusal(name, zero_last_gamma=True)
+
+
+MLP: dict[str, Any] = {**LAB, "backend": "torch", "activation": "relu"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"norm": "group", "norm_options": {"groups": 3}}, "groups 3 does not divide 4 channels"),
+        ({"norm": "none", "init": "looks_linear", "width": 5}, "Choose an even width"),
+        ({**MLP, "init": "looks_linear", "width": 5}, "Choose an even width"),
+        ({"norm": "none", "init": "tat", "activation": "tat"}, "Choose relu, or 14 weighted layers or more"),
+        ({"norm": "none", "init": "fixup"}, "Choose a shortcut"),
+        ({"norm": "instance", "data_options": {"image_size": 4}}, "more than 1 spatial element"),
+        ({"norm": "none", "shortcut": "A", "zero_last_gamma": True}, "leave zero_last_gamma out"),
+    ],
+)
+def test_what_does_not_go_together_is_told_before_anything_runs(fields: dict[str, Any], told: str) -> None:
+    one = RunSpec.model_validate({**NET, "steps": 1, **fields})
+    with pytest.raises(UserError, match=re.escape(told)) as error:
+        check_runs([one])
+    # Of a study's many networks, which.
+    assert f"{one.family} (depth {one.depth}, width {one.width}" in str(error.value)
+
+
+def test_a_network_is_built_at_each_depth_and_started_at_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
+    built, started = [], []
+    monkeypatch.setattr(trial, "_build", lambda each: built.append((each.depth, each.init)))
+    monkeypatch.setattr(trial, "_start", lambda each: started.append((each.depth, each.init)))
+    base = RunSpec.model_validate({**NET, "steps": 1})
+    changes: list[dict[str, Any]] = [{"depth": 14}, {}, {"seed": 1}, {"lr": 0.3}, {"init": "orthogonal", "depth": 14}]
+    trial.try_known([base.model_copy(update=each) for each in changes])
+    assert built == [(8, "he_fan_in"), (14, "he_fan_in")]
+    assert started == [(8, "he_fan_in"), (14, "orthogonal")]

@@ -15,6 +15,7 @@ from depthscope.study.run import OPTION_FIELDS, RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import PROBE_BATCH
 from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes, probe_model, probe_stack
+from depthscope.train.trial import try_known
 from depthscope.train.usercode import ProbeError, as_user_error, check_signature, kept_cwd, takes, user_targets
 
 
@@ -47,8 +48,8 @@ def check_runs(
     """See that these runs can be done.
 
     Every name is resolved, CIFAR-10 is verified (and downloaded where it is missing), every other data set is
-    made once. Where code of the user's takes part, each network is built, fed two examples, and measured
-    by each probe of the user's.
+    made once, every network of the catalogue is built (see `trial`). Where code of the user's takes part, each network
+    is built, fed two examples, and measured by each probe of the user's.
 
     Args:
         specs: the runs, one of those that differ in their seed alone.
@@ -77,6 +78,7 @@ def check_runs(
     for spec in others.values():
         with as_user_error(spec.data):
             load_data(spec, Context(data_root=root))
+    try_known(runs)
     measured: set[str] = set()
     for spec in _distinct(spec for spec in runs if fetch or spec.data != "cifar10"):
         measured |= _try(spec, load_data(spec, Context(data_root=root)))
@@ -199,7 +201,7 @@ def _distinct(specs: Iterable[RunSpec]) -> Iterator[RunSpec]:
 def _try(spec: RunSpec, data: Dataset) -> set[str]:
     """Build a run's network, feed it, measure it. Returns the quantities that its probes gave."""
     shape = data.train.x.shape[1:]
-    wanted = {"mlp": 1, "cifar_resnet": 3}.get(spec.family)
+    wanted = None if is_user_code(spec.family) else 1 if spec.family == "mlp" else 3
     if wanted is not None and len(shape) != wanted:
         what = "vectors [N, features]" if wanted == 1 else "images [N, channels, height, width]"
         raise UserError(f"{spec.data}: one example has shape {list(shape)}; {spec.family!r} wants {what}.")

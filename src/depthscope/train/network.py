@@ -5,7 +5,6 @@ Shape letters: B batch, K classes.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -45,18 +44,36 @@ def make_network(
     Raises:
         UserError: the family gives no module; a tensor that no rule fills; see `models.init.fill`.
     """
-    spec = drawn_spec(spec)
-    further: dict[str, Any] = {}
-    if spec.init_options:
-        further["options"] = spec.init_options
-    if num := spec.init_options.get("examples"):
+    examples: Tensor | None = None
+    if num := drawn_spec(spec).init_options.get("examples"):
         # Without augmentation, as in an evaluation: what is drawn for a step is drawn for that step alone.
-        x, _ = taken(spec, data, data.train, int(str(num)))
-        further["examples"] = x.to(dtype)
-    if spec.stem_gain is not None:
-        further["gains"] = {"stem.weight": spec.stem_gain}
+        examples, _ = taken(spec, data, data.train, int(str(num)))
+    shape = tuple(data.train.x.shape[1:])
+    return network_of_shape(spec, shape, data.num_classes, examples=examples, device=device, dtype=dtype)
+
+
+def network_of_shape(
+    spec: RunSpec,
+    input_shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    examples: Tensor | None,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Any, dict[str, str]]:
+    """See `make_network`.
+
+    Args:
+        spec: the run.
+        input_shape: of one example.
+        num_classes: number of classes.
+        examples: for an initialiser that measures.
+        device: where the model lives.
+        dtype: of its tensors.
+    """
+    spec = drawn_spec(spec)
     return build(
-        partial(make_module, spec, tuple(data.train.x.shape[1:]), data.num_classes),
+        partial(make_module, spec, input_shape, num_classes),
         seed=spec.seed,
         device=device,
         dtype=dtype,
@@ -64,7 +81,9 @@ def make_network(
         gain=spec.gain,
         zero_last_gamma=spec.zero_last_gamma,
         constants=is_user_code(spec.family),
-        **further,
+        gains={} if spec.stem_gain is None else {"stem.weight": spec.stem_gain},
+        options=spec.init_options,
+        examples=None if examples is None else examples.to(dtype),
     )
 
 
@@ -78,7 +97,7 @@ def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_classes: int) -
     offered = {field: getattr(spec, field) for field in FAMILY_FIELDS}
     if not is_user_code(spec.family):
         make = resolve(target_of("family", spec.family, "torch"))
-        known: nn.Module = make(**_taken(make, {**offered, **shapes, **spec.model_options}))
+        known: nn.Module = make(**offered, **shapes, **spec.model_options)
         return known
     for field in ("shortcut_options", "norm_options"):
         # A family that passes all that it is given on (**kwargs) is not handed options of names that have none.
@@ -88,11 +107,6 @@ def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_classes: int) -
     if not isinstance(found, nn.Module):
         raise UserError(f"{spec.family}: returned {type(found).__name__}; wanted a torch.nn.Module.")
     return found
-
-
-def _taken(make: Any, offered: dict[str, Any]) -> dict[str, Any]:
-    """What a family of ours takes: all, once each has been written to the contract."""
-    return {name: value for name, value in offered.items() if name in inspect.signature(make).parameters}
 
 
 INIT_ARGUMENTS = ("name", "shape", "module", "rng", "gain")
