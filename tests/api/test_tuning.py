@@ -333,8 +333,6 @@ def test_one_call_chooses_and_runs_and_goes_on_from_wherever_it_was_stopped(tmp_
     # The study by itself, from the file that was written, is the same one.
     again = depthscope.run(found.path, out=found.report.folder, executor="serial")
     assert again.results.study == found.study
-    assert call().report is not None
-    assert ended == []
 
 
 @pytest.mark.parametrize(

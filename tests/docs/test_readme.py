@@ -121,7 +121,9 @@ def test_the_claims_and_metrics_of_the_document_are_all_there_are() -> None:
     from depthscope.study.toml import parse
 
     document = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```toml\n(.*?)```", document, re.DOTALL)
+    text, tuning, case = re.findall(r"```toml\n(.*?)```", document, re.DOTALL)
+    expand(parse(text + tuning, source="study-files.md"))
+    expand(parse(text.partition("[parts.main]")[0] + case, source="study-files.md"))
     study = expand(parse(text, source="study-files.md")).study
     assert sorted(claim.kind for claim in study.claims) == sorted(KINDS)
     assert all(f"`{kind}`" in README for kind in KINDS)
