@@ -10,7 +10,7 @@ import altair as alt
 
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.table import Results
-from depthscope.report import content, gallery, judged
+from depthscope.report import content, gallery, judged, ranking
 from depthscope.report.charts import Look, configure, rename_tables
 from depthscope.report.estimates import Estimates
 from depthscope.report.palette import PAPER, mix
@@ -28,7 +28,7 @@ def figures(results: Results, findings: Sequence[Finding], *, lang: Lang = "en")
     """Name -> a Vega-Lite specification that needs nothing beside it.
 
     Profiles stand still: step 0 beside the last step, of the greatest depth. Names are fit for files:
-    `hero`, `claims`, and for each part `depth-PART`, `curves-PART`, `profile-PART`, `gradcheck-PART`.
+    `hero`, `claims`, and for each part `depth-PART`, `curves-PART`, `profile-PART`, `gradcheck-PART`, `ranking-PART`.
 
     Args:
         results: plan and records; figures without data are left out.
@@ -47,6 +47,10 @@ def figures(results: Results, findings: Sequence[Finding], *, lang: Lang = "en")
         for block in gallery.blocks(results, view, estimates, words):
             charts = _still(block, words)
             found[_file_name(block.key)] = _finished(charts, block.heading, view.title, block.legend)
+    for each in ranking.ranking_sections(results, words):
+        block = each["block"]
+        if block:
+            found[_file_name(block.key)] = _finished(_still(block, words), block.heading, each["title"], block.legend)
     strips = _strips(results, findings, words)
     if strips:
         title = words.pick(results.study.title, results.study.name)
@@ -108,7 +112,9 @@ def _legend_strip(legend: Sequence[Legend]) -> dict[str, Any]:
             symbol: dict[str, Any] = {"type": "rule", "strokeWidth": 2.5, "strokeDash": dash}
             at |= {"x": {"value": x - 8}, "x2": {"value": x + 8}}
         else:
-            symbol = {"type": "point", "shape": each.shape, "filled": True, "size": 90, "opacity": 1}
+            ring = each.shape == "ring"
+            symbol = {"type": "point", "shape": "circle" if ring else each.shape, "size": 90, "opacity": 1}
+            symbol |= {"filled": not ring, **({"strokeWidth": 2.2} if ring else {})}
         marks.append({"mark": {**symbol, "color": color}, "encoding": at})
         text = {"type": "text", "text": each.label, "x": x + 14, "y": y, "align": "left", "fontSize": 13}
         marks.append({"mark": {**text, "baseline": "middle", "limit": LEGEND_WIDTH}, "encoding": {}})

@@ -8,7 +8,7 @@ from typing import Any
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import content, gallery, glossary, held, judged, recipe, sections, tuned
+from depthscope.report import content, gallery, glossary, held, judged, ranking, recipe, sections, tuned
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
 from depthscope.report.sheet import Charts, fill, placed, placed_claim
@@ -65,6 +65,10 @@ def render(
         "headline_sentences": [sections.pieces(each) for each in sentences],
         "partial": sections.partial(results, words),
         "hero": placed(hero, charts) if hero else None,
+        "rankings": [
+            {**each, "block": placed(each["block"], charts) if each["block"] else None}
+            for each in ranking.ranking_sections(results, words)
+        ],
         "claims": [placed_claim(each, charts) for each in judged.claims(results, findings, words)],
         "declared": judged.declared(results, words),
         "counted": judged.counted(findings, words),
@@ -87,6 +91,7 @@ def render(
 
 def _toc(context: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
     found = [("claims", words("claims_section"))] if context["claims"] else []
+    found = [("ranking", words("ranking_section")), *found] if context["rankings"] else found
     found += [(part["id"], part["title"]) for part in context["parts"]]
     tuning = [("tuned", context["tuned"]["title"])] if context["tuned"] else []
     found = tuning + found if tuning and context["tuned"]["first"] else found + tuning

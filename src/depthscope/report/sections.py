@@ -94,7 +94,9 @@ def part(results: Results, view: View, estimates: Estimates, words: Words) -> di
         if arms[series.name].note
     ]
     claimed = {claim.metric for claim in results.study.claims if claim.part == view.part}
-    return {"title": view.title, "table": _table(view, estimates, claimed, words), "notes": notes}
+    declared = results.study.parts[view.part]
+    baseline = declared.baseline or declared.arms[0].name
+    return {"title": view.title, "table": _table(view, estimates, claimed, baseline, words), "notes": notes}
 
 
 def symbol(series: Series) -> dict[str, str]:
@@ -102,7 +104,19 @@ def symbol(series: Series) -> dict[str, str]:
     return {"shape": series.shape, "css": f"var(--c{series.color[1:]})"}
 
 
-def _table(view: View, estimates: Estimates, claimed: set[str], words: Words) -> dict[str, Any]:
+def excess(share: float | None) -> str:
+    """Parameters beyond those of the baseline, as a share of them; empty where there are none or it is not known.
+
+    >>> excess(0.0123), excess(-0.5), excess(0.0002), excess(0.0)
+    ('+1.2%', '−50.0%', '+0.02%', '')
+    """
+    if not share:
+        return ""
+    digits = 1 if abs(share) >= 5e-4 else 2 if abs(share) >= 5e-5 else 4
+    return f"{100 * share:+.{digits}f}%".replace("-", "−")
+
+
+def _table(view: View, estimates: Estimates, claimed: set[str], baseline: str, words: Words) -> dict[str, Any]:
     cells = {key: estimates.cell(view, *key) for key in view.cells()}
     present = {metric for cell in cells.values() for metric in cell.estimates}
     metrics = [each for each in TABLE_METRICS if each in present and (view.trained or each not in _OF_TRAINING)]
@@ -117,7 +131,10 @@ def _table(view: View, estimates: Estimates, claimed: set[str], words: Words) ->
         planned = cell.num_runs
         done = str(cell.n) if cell.n == planned else words("of_planned", done=cell.n, planned=planned)
         line = [{"value": content.number_of(place)}, {"value": done}]
-        line.append({"value": f"{cell.parameters:,}" if cell.parameters is not None else "–"})
+        standard = cells[baseline, place].parameters if (baseline, place) in cells else None
+        beyond = cell.parameters / standard - 1.0 if cell.parameters is not None and standard else None
+        shown = f"{cell.parameters:,}" if cell.parameters is not None else "–"
+        line.append({"value": shown, "small": excess(beyond)})
         for metric in metrics:
             made = cell.estimates.get(metric)
             unit = made.unit if made else ""

@@ -12,6 +12,7 @@ from depthscope.report.strings_diagnosis import DIAGNOSIS
 from depthscope.report.strings_judged import JUDGED
 from depthscope.report.strings_model import MODEL
 from depthscope.report.strings_pairing import PAIRING
+from depthscope.report.strings_ranking import RANKING
 from depthscope.report.strings_recipe import RECIPE
 
 Lang = Literal["en", "zh"]
@@ -172,6 +173,16 @@ _TABLE: dict[str, tuple[str, str]] = {
     "quantity.dw_norm": ("|dW|, gradient of the weight", "|dW|，权重的梯度"),
     "quantity.dw_ratio": ("|dW|/|W|, relative to the weight", "|dW|/|W|，相对于权重"),
     "quantity.f_over_x": ("|F|/|x|, branch over skip", "|F|/|x|，支路与捷径之比"),
+    "quantity.lesion_loss": ("training loss without this branch (nats)", "去掉该支路后的训练损失（nats）"),
+    "quantity.lesion_accuracy": ("training accuracy without this branch", "去掉该支路后的训练准确率"),
+    "lesion_section": ("One branch taken out", "去掉一个支路"),
+    "lesion_caption": (
+        "What the trained network loses when one residual branch is taken out, at the layer where that branch ended, "
+        "on a fixed batch of training examples in evaluation mode. Lines are medians over seeds, bands reach from the "
+        "smallest seed to the largest.",
+        "对训练好的网络每次去掉一个残差支路后的结果，画在该支路末端的层上；在固定的一批训练样本上以评估模式测得。"
+        "线为各随机种子的中位数，色带从最小值到最大值。",
+    ),
     "quantity.w_norm": ("|W|, the weight", "|W|，权重"),
     "quantity.h_mean_abs": ("mean |h|", "|h| 的均值"),
     "quantity.dh_mean_abs": ("mean |dL/dh|", "|dL/dh| 的均值"),
@@ -205,7 +216,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "y_error": ("relative error", "相对误差"),
 }
 
-_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE
+_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE | RANKING
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {lang: MappingProxyType({key: texts[index] for key, texts in _ALL.items()}) for index, lang in enumerate(LANGS)}
 )

@@ -22,3 +22,6 @@ from depthscope.report.charts.lines import lines_by_series as lines_by_series
 from depthscope.report.charts.profile import LayerValue as LayerValue
 from depthscope.report.charts.profile import TheoryPoint as TheoryPoint
 from depthscope.report.charts.profile import layer_profile as layer_profile
+from depthscope.report.charts.ranking import RankPoint as RankPoint
+from depthscope.report.charts.ranking import RankRow as RankRow
+from depthscope.report.charts.ranking import ranked_arms as ranked_arms

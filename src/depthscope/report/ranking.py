@@ -1,0 +1,261 @@
+"""The ranking of a part's arms: the figure, and the table with the ranks that the seeds leave possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from depthscope.analysis.finding import Estimate
+from depthscope.analysis.ranking import LEVEL, RankedArm, RankedCell, Ranking, rankings
+from depthscope.analysis.table import Results
+from depthscope.report import charts, content, sections
+from depthscope.report.content import View
+from depthscope.report.numbers import interval, number, percent
+from depthscope.report.palette import MUTED, ramp
+from depthscope.report.shapes import Block, Legend, Panel
+from depthscope.report.words import Words
+from depthscope.study.metrics import worse_side
+
+COLOR = "#1f63c4"
+"""The hue of the depths: the deeper the fuller."""
+DECADES = 50.0
+"""Ratio of the largest to the smallest mean from which on an axis is logarithmic."""
+
+
+def ranking_sections(results: Results, words: Words) -> list[dict[str, Any]]:
+    """Of each ranking its title, lead, figure (a `Block`) and table; empty where no part asks for one."""
+    found = []
+    views = {(view.part, repr(dict(view.further))): view for view in content.views(results, words)}
+    for each in rankings(results):
+        view = views[each.part, repr(dict(each.further))]
+        found.append(
+            {
+                "title": view.title,
+                "lead": _lead(each, words),
+                "block": ranking_block(each, view, words),
+                "table": _table(results, each, view, words),
+                "left_out": _left_out(each, view, words),
+            }
+        )
+    return found
+
+
+def ranking_block(ranking: Ranking, view: View, words: Words) -> Block | None:
+    """The figure; None where no run gave the metric yet."""
+    cells = [cell for arm in ranking.arms for cell in arm.cells]
+    means = [cell.estimate.value for cell in cells if cell.estimate.value is not None]
+    if not means:
+        return None
+    depths: tuple[int | float | None, ...] = ranking.depths or (None,)
+    shades, dark = ramp(COLOR, len(depths))
+    labels = {series.name: series.label for series in view.series}
+    up = worse_side(ranking.metric) == "up"
+    log = up and min(means) > 0 and max(means) / min(means) > DECADES and all(_positive(cell) for cell in cells)
+    references = _references(ranking)
+    shares = ranking.unit == "accuracy"
+    rows = [_row(arm, ranking, labels, depths, words) for arm in ranking.arms]
+    title = words.metric(ranking.metric)
+    describe = words(
+        "ranking_describe",
+        metric=title,
+        count=len(rows),
+        where=_where(ranking, words),
+        arms=words("list").join(row.label for row in rows),
+    )
+
+    def draw(*, width: int | None = None, height: int | None = None) -> object:
+        del height  # as many rows as there are arms
+        return charts.ranked_arms(
+            rows,
+            shades,
+            x_title=title,
+            rank_title=words("ranking_rank"),
+            describe=describe,
+            words={
+                **{key: words(key) for key in ("depth", "seed", "estimate")},
+                **{key: words(key, level=percent(LEVEL)) for key in ("low", "high")},
+            },
+            worse="right" if up else "left",
+            percent=shares,
+            log=log,
+            references=references,
+            width=width,
+        )
+
+    key = f"ranking-{view.key}"
+    baseline = labels.get(ranking.baseline, ranking.baseline)
+    return Block(
+        kind="ranking",
+        key=key,
+        heading=words("ranking_section"),
+        caption=words("ranking_caption", level=percent(LEVEL), lines=_lines(ranking, references, baseline, words)),
+        panels=(Panel(key=f"{key}-figure", title="", describe=describe, draw=draw, dark=dark),),
+        legend=_legend(ranking, shades, references, baseline, words),
+        stacked=True,
+    )
+
+
+def _row(
+    arm: RankedArm, ranking: Ranking, labels: dict[str, str], depths: Sequence[int | float | None], words: Words
+) -> charts.RankRow:
+    return charts.RankRow(
+        label=labels[arm.arm],
+        rank=_ranks(arm),
+        baseline=arm.arm == ranking.baseline,
+        points=tuple(
+            charts.RankPoint(
+                depth=depths.index(cell.depth),
+                name="" if cell.depth is None else words("layers_deep", depth=cell.depth),
+                value=cell.estimate.value,
+                low=cell.estimate.low,
+                high=cell.estimate.high,
+                seeds=tuple(cell.by_seed.items()),
+                lost=_lost_at(cell, words) if cell.num_lost else "",
+            )
+            for cell in arm.cells
+        ),
+    )
+
+
+def _positive(cell: RankedCell) -> bool:
+    return all(value > 0 for value in cell.by_seed.values())
+
+
+def _references(ranking: Ranking) -> list[float]:
+    """The baseline's level at the smallest and at the greatest depth, as far as it has them."""
+    cells = next((arm.cells for arm in ranking.arms if arm.arm == ranking.baseline), ())
+    ends = (cells[0], cells[-1]) if len(cells) > 1 else cells
+    levels = [cell.estimate.value for cell in ends]
+    return [level for level in levels if level is not None] if None not in levels else []
+
+
+def _lines(ranking: Ranking, references: Sequence[float], baseline: str, words: Words) -> str:
+    if len(references) > 1:
+        ends = {"shallow": ranking.depths[0], "deep": ranking.depths[-1]}
+        return words("ranking_lines", baseline=baseline, **ends)
+    return words("ranking_line", baseline=baseline) if references else ""
+
+
+def _legend(
+    ranking: Ranking, shades: Sequence[str], references: Sequence[float], baseline: str, words: Words
+) -> tuple[Legend, ...]:
+    if len(ranking.depths) < 2:
+        return ()
+    last = len(shades) - 1
+    dots = tuple(
+        Legend(label=words("layers_deep", depth=depth), color=COLOR, shape="circle" if at == last else "ring")
+        for at, depth in enumerate(ranking.depths)
+    )
+    if len(references) < 2:
+        return dots
+    lines = tuple(
+        Legend(label=words("comma").join((baseline, words("layers_deep", depth=depth))), color=MUTED, shape=shape)
+        for depth, shape in ((ranking.depths[0], "dashed"), (ranking.depths[-1], "line"))
+    )
+    return (*dots, *lines)
+
+
+def _where(ranking: Ranking, words: Words) -> str:
+    return words("ranking_where", depth=ranking.depths[-1]) if ranking.depths else ""
+
+
+def _lead(ranking: Ranking, words: Words) -> str:
+    return words(
+        "ranking_lead" if ranking.num_settled else "ranking_open",
+        metric=words.metric(ranking.metric),
+        where=_where(ranking, words),
+        pairs=ranking.num_pairs,
+        settled=ranking.num_settled,
+        level=percent(LEVEL),
+    )
+
+
+def _ranks(arm: RankedArm) -> str:
+    """The place, and behind it the ranks that are possible where there are several."""
+    return f"{arm.place}" if arm.low == arm.high == arm.place else f"{arm.place}  ({arm.low}–{arm.high})"
+
+
+def _lost_at(cell: RankedCell, words: Words) -> str:
+    return words("ranking_lost_of", lost=cell.num_lost, total=cell.census.total)
+
+
+def _table(results: Results, ranking: Ranking, view: View, words: Words) -> dict[str, Any]:
+    labels = {series.name: series for series in view.series}
+    baseline = labels[ranking.baseline].label if ranking.baseline in labels else ranking.baseline
+    metric, points = words.metric(ranking.metric), ranking.unit == "accuracy"
+
+    def change(title: str) -> str:
+        return words("ranking_points", title=title) if points else title
+
+    heads = [words("arm"), words("ranking_rank")]
+    heads += [words("ranking_at", metric=metric, depth=depth) for depth in ranking.depths] or [metric]
+    if len(ranking.depths) > 1:
+        ends = {"shallow": ranking.depths[0], "deep": ranking.depths[-1]}
+        heads.append(change(words("ranking_change", **ends)))
+    heads += [change(words("ranking_from_baseline", baseline=baseline)), change(words("ranking_from_best"))]
+    heads.append(words("parameters"))
+    tuned = results.study.tuned if any(cell.tuned is not None for arm in ranking.arms for cell in arm.cells) else None
+    if tuned:
+        heads.append(words.axis(tuned.field))
+    if any(cell.num_lost for arm in ranking.arms for cell in arm.cells):
+        heads.append(words("ranking_lost"))
+    rows = []
+    for arm in ranking.arms:
+        by_depth = {cell.depth: cell for cell in arm.cells}
+        ranks = {} if arm.low == arm.high else {"small": words("ranking_possible", low=arm.low, high=arm.high)}
+        line = [{"value": str(arm.place), **(ranks or {"small": words("ranking_sure")})}]
+        line += [_mean(by_depth.get(depth)) for depth in ranking.depths or (None,)]
+        if len(ranking.depths) > 1:
+            line.append(_difference(arm.change))
+        line += [_difference(arm.from_baseline), _difference(arm.from_best)]
+        deepest = arm.deepest
+        count = f"{deepest.parameters:,}" if deepest.parameters is not None else "–"
+        line.append({"value": count, "small": "" if arm.arm == ranking.baseline else sections.excess(deepest.excess)})
+        if tuned:
+            line.append({"value": words("list").join("–" if c.tuned is None else f"{c.tuned:g}" for c in arm.cells)})
+        if words("ranking_lost") == heads[-1]:
+            line.append({"value": _lost(arm, words)})
+        series = labels[arm.arm]
+        rows.append({"label": series.label, "symbol": sections.symbol(series), "cells": line, "first": True})
+    return {"heads": heads, "rows": rows}
+
+
+def _mean(cell: RankedCell | None) -> dict[str, str]:
+    if cell is None:
+        return {"value": "–"}
+    made = cell.estimate
+    return {"value": number(made.value, made.unit), "small": interval(made.low, made.high, made.unit)}
+
+
+def _difference(made: Estimate | None) -> dict[str, str]:
+    """A paired difference, signed; of accuracies in points."""
+    if made is None or made.value is None:
+        return {"value": "–"}
+    small = f"{_signed(made.low, made.unit)} – {_signed(made.high, made.unit)}" if made.low is not None else ""
+    return {"value": _signed(made.value, made.unit), "small": small}
+
+
+def _signed(value: float | None, unit: str) -> str:
+    if value is None:
+        return "–"
+    text = f"{100 * value:+.1f}" if unit == "accuracy" else f"{value:+.3g}"
+    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+
+
+def _lost(arm: RankedArm, words: Words) -> str:
+    told = [
+        words("ranking_lost_at", depth=cell.depth, lost=cell.num_lost, total=cell.census.total)
+        if cell.depth is not None
+        else words("ranking_lost_of", lost=cell.num_lost, total=cell.census.total)
+        for cell in arm.cells
+        if cell.num_lost
+    ]
+    return words("comma").join(told) or "–"
+
+
+def _left_out(ranking: Ranking, view: View, words: Words) -> str:
+    ranked = {arm.arm for arm in ranking.arms}
+    names = [series.label for series in view.series if series.name not in ranked]
+    if not names:
+        return ""
+    return words("ranking_left_out", depth=ranking.depths[-1], arms=words("list").join(names))
