@@ -1,0 +1,242 @@
+"""Makes the generated parts of docs/repairs.md from the records of the studies of repairs.
+
+    python docs/make_repairs.py results/repairs-spiral results/repairs-cifar10 results/constructed
+    python docs/make_repairs.py --page other.md FOLDER ...
+
+Each folder is the `out` of a finished run; studies that are not named keep what stands on the page. Nothing there
+between `<!-- made: ... -->` and `<!-- end -->` is written by hand, and no sentence there stands that the records do not
+make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import depthscope
+from depthscope.analysis.finding import Estimate
+from depthscope.analysis.ranking import RankedArm, Ranking, rankings
+from depthscope.analysis.summarise import summarise
+from depthscope.report.numbers import interval, number
+from depthscope.report.sections import excess
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "repairs.md"
+FIGURES = ("ranking-", "hero")
+"""Figures that the page shows: all of the first kind, or the other where a study ranks nothing."""
+
+
+def main(folders: list[Path], page: Path = PAGE) -> None:
+    """Judge each folder, draw its figures beside the page, and write."""
+    text = page.read_text(encoding="utf-8")
+    for folder in folders:
+        report = depthscope.make_report(folder, figures=True)
+        name = report.results.study.name
+        pictures = _pictures(folder, page.parent / "figures", name)
+        text = fill(text, name, content(report, pictures))
+    page.write_text(text, encoding="utf-8")
+
+
+def fill(text: str, study: str, made: str) -> str:
+    """The text with what stands between a study's marks replaced."""
+    pattern = re.compile(rf"(<!-- made: {re.escape(study)} -->\n).*?(<!-- end -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"the page has no place for {study!r}: wanted <!-- made: {study} --> ... <!-- end -->")
+    return pattern.sub(lambda found: f"{found[1]}{made}\n{found[2]}", text)
+
+
+def content(report: depthscope.Report, pictures: dict[str, str]) -> str:
+    """All that is made of one study: finding, where it was measured, verdicts, and a ranking for each part.
+
+    Args:
+        report: of the study.
+        pictures: name of a figure -> its path from the page.
+    """
+    pieces = [report.headline, measured(report)]
+    if report.findings:
+        pieces.append(verdicts(report))
+    found = rankings(report.results)
+    for at, each in enumerate(found):
+        part = report.results.study.parts[each.part]
+        title = (part.title or {}).get("en", each.part)
+        if each.further:
+            title += " (" + ", ".join(f"{axis} = {value}" for axis, value in each.further.items()) + ")"
+        pieces += [f"### {title}", says(report, each)]
+        slice_ = f"-{sum(other.part == each.part for other in found[:at])}" if each.further else ""
+        picture = pictures.get(f"ranking-{each.part}{slice_}")
+        if picture:
+            pieces.append(f"![{title}: each arm at each depth, in the order of their rank]({picture})")
+        pieces.append(ranks(report, each))
+    if not found:
+        pieces += [f"![{name}]({path})" for name, path in pictures.items()]
+        pieces.append(cells(report))
+    return "\n\n".join(pieces)
+
+
+def measured(report: depthscope.Report) -> str:
+    """Where and with what: of the records, which also say how many there are and what they cost."""
+    facts = report.document["provenance"]
+    versions = ", ".join(
+        f"{name} {'/'.join(map(str, facts[name]))}"
+        for name in ("depthscope", "python", "numpy", "torch")
+        if facts[name]
+    )
+    study, records = report.results.study, report.results.records.values()
+    missing = len(report.results.plan.runs) - len(records)
+    lost = [record.outcome.status for record in records if record.outcome.status != "completed"]
+    seconds = sum(record.timings.cpu_s for record in records)
+    told = [f"{len(records)} runs", f"{seconds:.0f} s of CPU" if seconds < 300 else f"{seconds / 60:.0f} min of CPU"]
+    told += [f"{lost.count(status)} {status}" for status in ("diverged", "failed") if status in lost]
+    told += [f"{missing} missing"] if missing else []
+    size = f", size `{study.size}`" if study.size else ""
+    return (
+        f"*Study `{study.name}`{size}: {', '.join(told)}. Measured on {'/'.join(facts['processor'])} "
+        f"({'/'.join(facts['device'])}), {versions}. Repeat: `{report.document['provenance']['command']}`.*"
+    )
+
+
+def verdicts(report: depthscope.Report) -> str:
+    """The claims with their verdicts and what was found."""
+    lines = ["| verdict | claim | found |", "|---|---|---|"]
+    for finding in report.findings:
+        star = " **(confirmatory)**" if finding.confirmatory else ""
+        lines.append(f"| {finding.verdict} | {_cell(finding.text['en'])}{star} | {_cell(finding.reason)} |")
+    return "\n".join(lines)
+
+
+def says(report: depthscope.Report, found: Ranking) -> str:
+    """What the ranking shows, in sentences that its numbers make."""
+    names = _names(report, found)
+    first = [arm for arm in found.arms if arm.low == 1]
+    at = f" at depth {found.depths[-1]}" if found.depths else ""
+    of = f"{found.metric.replace('_', ' ')}{at}"
+    told = [f"Of {len(found.arms)} arms, {len(first)} may be the best by {of}: {_listed(names, first)}."]
+    if not found.num_settled:
+        told = [f"By {of} the order of the {len(found.arms)} arms is open: no pair is settled."]
+    baseline = next((arm for arm in found.arms if arm.arm == found.baseline), None)
+    others = [arm for arm in found.arms if arm is not baseline]
+    if baseline is not None and found.num_settled:
+        up = [arm for arm in others if arm.high < baseline.low]
+        down = [arm for arm in others if arm.low > baseline.high]
+        told.append(
+            f"Surely above the baseline, {names[found.baseline]}, by their ranks: {_listed(names, up)}; "
+            f"surely below it: {_listed(names, down)}."
+        )
+    if len(found.depths) > 1:
+        fell = [arm for arm in found.arms if _worse(arm.change, found)]
+        rose = [arm for arm in found.arms if _better(arm.change, found)]
+        told.append(
+            f"From depth {found.depths[0]} to {found.depths[-1]}, each by its own paired interval: worse "
+            f"{_listed(names, fell)}; better {_listed(names, rose)}."
+        )
+    gone = [arm for arm in found.arms if any(cell.num_lost for cell in arm.cells)]
+    if gone:
+        told.append(f"Runs were lost of {_listed(names, gone)}.")
+    return " ".join(told)
+
+
+def ranks(report: depthscope.Report, found: Ranking) -> str:
+    """The ranked table: intervals in brackets, differences paired by seed, parameters beside the baseline's."""
+    names = _names(report, found)
+    what = found.metric.replace("_", " ")
+    heads = ["rank", "possible", "arm", *(f"{what}, depth {depth}" for depth in found.depths or ())]
+    heads += [] if found.depths else [what]
+    heads += ["change with depth"] if len(found.depths) > 1 else []
+    heads += [f"minus {names[found.baseline]}", "minus the best", "parameters", "beside the baseline"]
+    tuned = report.results.study.tuned
+    heads += [tuned.field] if tuned else []
+    heads += ["lost runs", "n"]
+    rows = [["---:", "---", "---", *["---:"] * (len(heads) - 3)]]
+    for arm in found.arms:
+        by_depth = {cell.depth: cell for cell in arm.cells}
+        row = [str(arm.place), f"{arm.low}–{arm.high}" if arm.low < arm.high else "settled", names[arm.arm]]
+        row += [_mean(by_depth[depth].estimate) if depth in by_depth else "–" for depth in found.depths or (None,)]
+        row += [_difference(arm.change)] if len(found.depths) > 1 else []
+        row += [_difference(arm.from_baseline), _difference(arm.from_best)]
+        deepest = arm.deepest
+        row += ["–" if deepest.parameters is None else f"{deepest.parameters:,}", excess(deepest.excess) or "–"]
+        row += [", ".join("–" if cell.tuned is None else f"{cell.tuned:g}" for cell in arm.cells)] if tuned else []
+        row += [_lost(arm), str(deepest.estimate.n)]
+        rows.append([_cell(each) for each in row])
+    return "\n".join("| " + " | ".join(row) + " |" for row in [[_cell(head) for head in heads], *rows])
+
+
+def cells(report: depthscope.Report) -> str:
+    """The table of a study that ranks nothing: each cell's mean with its interval."""
+    metrics = ("train_accuracy", "train_loss", "test_accuracy")
+    found = summarise(report.results, metrics)
+    shown = [metric for metric in metrics if any(metric in cell.estimates for cell in found)]
+    heads = ["part", "arm", "at", "n", "parameters", *(metric.replace("_", " ") for metric in shown)]
+    rows = [["---", "---", "---", *["---:"] * (len(heads) - 3)]]
+    for cell in found:
+        at = ", ".join(f"{axis} {value}" for axis, value in cell.axes.items()) or "–"
+        count = "–" if cell.parameters is None else f"{cell.parameters:,}"
+        rows.append([cell.part, cell.arm, at, f"{cell.n} of {cell.num_runs}", count])
+        rows[-1] += [_mean(cell.estimates[metric]) if metric in cell.estimates else "–" for metric in shown]
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in [heads, *rows])
+
+
+def _pictures(folder: Path, to: Path, study: str) -> dict[str, str]:
+    """The study's figures, copied beside the page."""
+    to.mkdir(exist_ok=True)
+    drawn = sorted((folder / "figures").glob("*.png"))
+    chosen = next((mine for kind in FIGURES if (mine := [each for each in drawn if each.stem.startswith(kind)])), [])
+    for each in chosen:
+        (to / f"{study}-{each.name}").write_bytes(each.read_bytes())
+    return {each.stem: f"{to.name}/{study}-{each.name}" for each in chosen}
+
+
+def _names(report: depthscope.Report, found: Ranking) -> dict[str, str]:
+    arms = report.results.study.parts[found.part].arms
+    return {arm.name: (arm.label or {}).get("en", arm.name) for arm in arms}
+
+
+def _listed(names: dict[str, str], arms: Iterable[RankedArm]) -> str:
+    return ", ".join(names[arm.arm] for arm in arms) or "none"
+
+
+def _worse(change: Estimate | None, found: Ranking) -> bool:
+    if change is None or change.low is None or change.high is None:
+        return False
+    return change.low > 0 if found.unit == "nats" else change.high < 0
+
+
+def _better(change: Estimate | None, found: Ranking) -> bool:
+    if change is None or change.low is None or change.high is None:
+        return False
+    return change.high < 0 if found.unit == "nats" else change.low > 0
+
+
+def _mean(made: Estimate) -> str:
+    ends = interval(made.low, made.high, made.unit)
+    return number(made.value, made.unit) + (f" [{ends}]" if ends else "")
+
+
+def _difference(made: Estimate | None) -> str:
+    """A paired difference with its interval; of accuracies in points."""
+    if made is None or made.value is None:
+        return "–"
+    scale, form = (100, "+.1f") if made.unit == "accuracy" else (1, "+.3g")
+    value, *ends = (
+        f"{scale * each:{form}}".replace("-", "−") for each in (made.value, made.low, made.high) if each is not None
+    )
+    return value + (f" [{' – '.join(ends)}]" if ends else "")
+
+
+def _lost(arm: RankedArm) -> str:
+    told = [f"{cell.num_lost} of {cell.census.total} at {cell.depth}" for cell in arm.cells if cell.num_lost]
+    return ", ".join(told) or "–"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path, help="results folders of finished studies")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    told = parser.parse_args()
+    main(told.folders, told.page)
