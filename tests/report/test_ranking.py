@@ -1,0 +1,114 @@
+"""The ranking on the page and as a figure; parameters beside the baseline's in every table of arms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from tests.report import synthetic
+
+from depthscope.analysis.findings import judge
+from depthscope.analysis.table import Results
+from depthscope.record.schema import Outcome
+from depthscope.report import render
+from depthscope.report.charts import RankPoint, RankRow, ranked_arms
+from depthscope.report.charts.ranking import wrapped
+from depthscope.report.export import figures, png
+from depthscope.report.ranking import ranking_sections
+from depthscope.report.words import Words
+from depthscope.study.expand import expand
+from depthscope.study.study import StudySpec
+from depthscope.study.toml import load
+
+
+def ranked(metric: str = "train_accuracy", *, lost: str = "") -> Results:
+    """The made-up cifar10 study, its part ranked; `lost` is an arm whose deep runs all diverged."""
+    document = load("cifar10", "quick").model_dump(mode="json")
+    document["parts"]["main"]["ranked"] = metric
+    found = synthetic.made(expand(StudySpec.model_validate(document)))
+    records = dict(found.records)
+    for cell in found.plan.cells:
+        record = records[cell.run_id]
+        if cell.arm == lost and cell.axes["depth"] > 20:
+            record = record.model_copy(update={"outcome": Outcome(status="diverged", step=3), "summary": {}})
+        if cell.arm == "A0" and record.parameters is not None:
+            record = record.model_copy(update={"parameters": record.parameters * 3 // 2})
+        records[cell.run_id] = record
+    return Results(plan=found.plan, records=records, load_table=lambda run_id, name: None)  # no curves: quick
+
+
+@pytest.fixture(scope="module")
+def pages() -> Mapping[str, str]:
+    found = ranked(lost="plain")
+    findings = judge(found)
+    return {lang: render(found, findings, lang=lang, command="x").decode() for lang in ("en", "zh")}
+
+
+def section(page: str) -> str:
+    (found,) = re.findall(r'<section id="ranking">.*?</section>', page, re.DOTALL)
+    return str(found)
+
+
+def test_the_page_has_a_ranking_in_both_languages(pages: Mapping[str, str]) -> None:
+    english, chinese = section(pages["en"]), section(pages["zh"])
+    assert re.search(r"Of 3 pairs of arms, compared seed by seed and all together, [1-3] are settled at 95%", english)
+    assert "possible" in english or "settled</small>" in english
+    assert "对中" in chinese
+    assert "名次" in chinese
+    for page in pages.values():
+        assert 'href="#ranking"' in page
+    rows = re.findall(r'<th scope="row">.*?</th>\s*<td class="num" data-label="rank"><span>(\d+)', english, re.DOTALL)
+    assert rows == ["1", "2", "3"]
+
+
+def test_lost_runs_stand_last_and_are_told(pages: Mapping[str, str]) -> None:
+    english = section(pages["en"])
+    last = english[english.rindex('<th scope="row">') :]
+    assert "plain" in last
+    assert "depth 56: 3 of 3" in last
+
+
+def test_parameters_are_told_beside_the_baselines_in_the_ranking_and_in_the_table_of_arms(
+    pages: Mapping[str, str],
+) -> None:
+    page = pages["en"]
+    assert section(page).count("<small>+50.0%</small>") == 1
+    arms = page[page.index('<section id="part-main">') :]
+    assert arms.count("<small>+50.0%</small>") == 2  # at each depth; the others have as many as the baseline
+
+
+def test_no_ranking_without_being_asked(pages: Mapping[str, str]) -> None:
+    assert ranking_sections(synthetic.cifar(), Words("en")) == []
+
+
+@pytest.mark.parametrize("metric", ["train_accuracy", "train_loss"])
+def test_the_figure_is_exported_with_a_row_for_each_arm(metric: str) -> None:
+    spec = figures(ranked(metric, lost="plain"), ())["ranking-main"]
+    assert png(spec).startswith(b"\x89PNG")
+    left = spec["vconcat"][-1]["concat"][0]["layer"][0]["encoding"]["y"]["axis"]
+    assert left["values"] == [0, 1, 2]
+    assert left["tickCount"] == 3  # with fewer Vega leaves names out
+    assert any(row.get("text") == "✕ 3 of 3 lost" for rows in spec["datasets"].values() for row in rows)
+
+
+def row(label: str, *values: float | None) -> RankRow:
+    points = tuple(
+        RankPoint(depth=at, name=f"{at}", value=value, low=None, high=None, seeds=()) for at, value in enumerate(values)
+    )
+    return RankRow(label=label, rank="1", points=points)
+
+
+def test_the_chart_is_valid_whole_and_refuses_what_has_nothing_to_draw() -> None:
+    words = dict.fromkeys(("depth", "seed", "estimate", "low", "high"), "x")
+    more = {"x_title": "x", "rank_title": "rank", "describe": "d", "words": words, "worse": "right"}
+    chart = ranked_arms([row("a" * 60, 1.0, 2.0), row("b", 1e-3, 1e-4)], ["#aaaaaa", "#1f63c4"], log=True, **more)  # type: ignore[arg-type]
+    assert chart.to_dict()
+    with pytest.raises(ValueError, match="none at all"):
+        ranked_arms([row("a", None)], ["#1f63c4"], **more)  # type: ignore[arg-type]
+
+
+def test_long_names_stand_in_two_lines() -> None:
+    assert wrapped("reference: ResNet A, branches start at zero") == ["reference: ResNet A,", "branches start at zero"]
+    assert len(wrapped("参照：ResNet A，支路从零开始的网络结构")) == 2
+    assert wrapped("a" * 200) == ["a" * 200]
