@@ -25,7 +25,7 @@ from depthscope.record.events import Ended, Rows, Started, State
 from depthscope.record.folder import run_folder
 from depthscope.record.provenance import change_of_versions, resumed_from
 from depthscope.record.reader import Damage, read_record
-from depthscope.record.schema import Digests, LayerFacts, Outcome, Provenance, Timings
+from depthscope.record.schema import Digests, LayerFacts, Outcome, Provenance, Timings, checksum_of
 from depthscope.record.tables import encode
 from depthscope.record.writer import RunWriter
 from depthscope.study.run import RunSpec
@@ -216,7 +216,9 @@ def name_another(path: Path) -> None:
     """A manifest that is whole, and names what is no checkpoint's."""
     manifest = module._Manifest.model_validate_json(path.read_bytes())
     manifest = manifest.model_copy(update={"files": {**manifest.files, "../../../secret": "0" * 64}})
-    path.write_text(manifest.model_copy(update={"checksum": manifest.digest()}).model_dump_json())
+    path.write_text(
+        manifest.model_copy(update={"checksum": checksum_of(manifest.model_dump(mode="json"))}).model_dump_json()
+    )
 
 
 DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [

@@ -30,11 +30,10 @@ from pydantic import Field, ValidationError
 
 from depthscope.core.errors import UserError
 from depthscope.core.files import read_bytes, write_bytes
-from depthscope.core.hashing import digest
 from depthscope.record.events import Started, State
 from depthscope.record.folder import run_folder
 from depthscope.record.reader import Damage
-from depthscope.record.schema import MEASURES, TABLES, Columns, Digests, LayerFacts, Provenance, Timings
+from depthscope.record.schema import MEASURES, TABLES, Columns, Digests, LayerFacts, Provenance, Timings, checksum_of
 from depthscope.record.tables import decode, encode
 from depthscope.study.run import Frozen, RunSpec
 
@@ -85,12 +84,6 @@ class _Manifest(Frozen):
     files: dict[str, str]
     checksum: str = ""
 
-    def digest(self) -> str:
-        content = {**self.model_dump(mode="json", exclude={"checksum"}), "spec": self.spec.as_recorded()}
-        if not self.derived:  # as a checkpoint that was written before there was such a field
-            del content["derived"]
-        return digest(content)
-
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a run's checkpoint in place of its last one.
@@ -121,7 +114,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         provenance=checkpoint.provenance,
         files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
     )
-    manifest = manifest.model_copy(update={"checksum": manifest.digest()})
+    manifest = manifest.model_copy(update={"checksum": checksum_of(manifest.model_dump(mode="json"))})
     before = _named(at)
     for name in (*contents, _MANIFEST):
         # A pipe or the like in a name of ours was found as damage: it gives way, as a damaged file does.
@@ -225,7 +218,7 @@ def _parse(text: bytes, spec: RunSpec) -> _Manifest | str:
         return f"has version {version}; this Depthscope reads {CHECKPOINT_VERSION}"
     try:
         manifest = _Manifest.model_validate_json(text)
-        intact = manifest.checksum == manifest.digest()
+        intact = manifest.checksum == checksum_of(json.loads(text))
     except ValidationError as error:
         place = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
         return f"is not a checkpoint of this Depthscope (at {place or 'the top'})"

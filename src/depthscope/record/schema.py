@@ -171,6 +171,15 @@ class Provenance(Versions):
     resumed: tuple[Resumption, ...] = ()
 
 
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """The digest of a file's content, but for its `checksum`.
+
+    Of the content as it was read, not of what a model makes of it: fields and options that came after the file was
+    written are no part of what its writer sealed.
+    """
+    return digest({name: value for name, value in content.items() if name != "checksum"})
+
+
 class RunRecord(Frozen):
     """One run, as it stands in `run.json`.
 
@@ -203,18 +212,7 @@ class RunRecord(Frozen):
 
     def sealed(self) -> RunRecord:
         """This record with its checksum."""
-        return self.model_copy(update={"checksum": self._digest()})
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the checksum is that of the content."""
-        return self.checksum == self._digest()
-
-    def _digest(self) -> str:
-        content = {**self.model_dump(mode="json", exclude={"checksum"}), "spec": self.spec.as_recorded()}
-        if not self.derived:  # as a record that was written before there was such a field
-            del content["derived"]
-        return digest(content)
+        return self.model_copy(update={"checksum": checksum_of(self.model_dump(mode="json"))})
 
     def answers(self, spec: RunSpec) -> bool:
         """Whether this record holds all that `spec` asks: the same run, with at least its measures as of now."""

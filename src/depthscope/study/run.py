@@ -42,9 +42,8 @@ LATER: dict[str, Any] = {
     "init_options": {},
     "clip": "none",
     "clip_options": {},
-    "measure_steps": [],
 }
-"""Fields that came when runs had been recorded without them, with the values that a dump of those runs leaves out."""
+"""Fields that came when runs had been recorded without them: with these values they are no part of a run's identity."""
 
 UNIDENTIFIED = frozenset({"measures", "measure_steps"})
 """Fields that change no number of the training."""
@@ -169,7 +168,12 @@ class RunSpec(Frozen):
     @property
     def run_id(self) -> str:
         """16 hex digits that name all that changes the mathematics of this run."""
-        fields = {name: value for name, value in self.as_recorded().items() if name not in UNIDENTIFIED}
+        fields = self.model_dump(mode="json", exclude=set(UNIDENTIFIED))
+        for field, kind in OPTION_FIELDS.items():
+            if entry := CATALOG[kind].get(fields[kind]):
+                same = [name for name in entry.later if fields[field][name] == entry.options[name]]
+                fields[field] = {name: value for name, value in fields[field].items() if name not in same}
+        fields = {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
         return digest({"mathematics": MATHEMATICS, **fields})
 
     def measured_as(self, *others: RunSpec) -> RunSpec:
@@ -179,19 +183,6 @@ class RunSpec(Frozen):
             field: tuple(sorted({each for spec in specs for each in getattr(spec, field)})) for field in UNIDENTIFIED
         }
         return self.model_copy(update=merged)
-
-    def as_recorded(self) -> dict[str, Any]:
-        """The fields as JSON, as they were when the first runs were recorded.
-
-        Without the fields and options that came later, where they are at what the run was without them: so a digest
-        of what an older version wrote is what it was.
-        """
-        fields = self.model_dump(mode="json")
-        for field, kind in OPTION_FIELDS.items():
-            if entry := CATALOG[kind].get(fields[kind]):
-                same = [name for name in entry.later if fields[field][name] == entry.options[name]]
-                fields[field] = {name: value for name, value in fields[field].items() if name not in same}
-        return {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
 
 
 def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -233,8 +224,12 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _refusals(kind: Kind, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Of the other fields, the values that the family or the initialiser does not take."""
     entry = CATALOG[kind].get(str(values.get(kind)))
-    for field, allowed in entry.accepts.items() if entry else ():
-        if field in values and values[field] not in allowed and not is_user_code(str(values[field])):
+    if entry is None:
+        return
+    for field, allowed in entry.accepts.items():
+        if field in values and values[field] not in allowed:
+            if is_user_code(str(values[field])) and field not in entry.closed:
+                continue
             names = " or ".join(shown(each) for each in allowed)
             off = allowed in ((None,), (False,), (1.0,))
             wanted = "has no such setting; leave it away." if off else f"takes {names}, not {values[field]!r}."
@@ -283,6 +278,9 @@ def _backend_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     if is_user_code(str(values.get("init"))):
         yield "init", "the NumPy laboratory draws gaussian or orthogonal weights, and takes no initialiser of your own."
+    for kind in ("shortcut", "norm", "activation", "clip"):
+        if is_user_code(str(values.get(kind))):
+            yield kind, f"the NumPy laboratory's {kind} is hand-derived, and none of your own; choose backend torch."
     if values.get("precision") == "bfloat16":
         yield "precision", "the NumPy laboratory has float32 and float64, no bfloat16."
     if values.get("batch_size") is not None:
