@@ -248,7 +248,8 @@ def test_the_worked_example_is_what_judge_says() -> None:
 @pytest.mark.parametrize("n", [3, 5])
 def test_the_twin_of_rankings_is_the_real_one(name: str, n: int) -> None:
     """Of arms that differ, so that some pairs are settled and some are not."""
-    values = RANKS.draw(name, 6, n, 12) + np.array([0.0, 0.0, 0.02, 0.1, 0.4, 1.6])[None, :, None]
+    steps = 0.2 * np.cumsum(RANKS.SCATTERS[name][1](6))  # two standard deviations apart
+    values = RANKS.draw(name, 6, n, 12) + steps[None, :, None]
     twin = RANKS.moderated(values)
     for each, told in zip(values, twin, strict=True):
         real = compare_all({str(at): dict(enumerate(map(float, column))) for at, column in enumerate(each)})
