@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from depthscope.analysis.profiles import median_and_range
 from depthscope.analysis.table import ResultRow, Results
@@ -22,6 +23,8 @@ MAX_VALUES = 60_000
 
 ORDER = ("dh_norm", "h_norm", "dw_norm", "dw_ratio", "f_over_x", "w_norm")
 MEANS = ("dh_mean_abs", "h_mean_abs")
+LESIONS = ("lesion_loss", "lesion_accuracy")
+"""Measured once, after training: they have a picture of their own."""
 LAST = -1
 """Stands for the last step of each run, which differs where runs stop early."""
 
@@ -45,13 +48,19 @@ class DepthProfile:
     left_out: int
 
 
-def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
-    """A profile a depth, for the depths where any run logged its layers. All share one list of steps."""
+def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tuple[DepthProfile, ...]:
+    """A profile a depth, for the depths where any run logged its layers. All share one list of steps.
+
+    Args:
+        results: the study's.
+        view: of those results.
+        lesions: what is left without each branch, in place of what was logged during training.
+    """
     tables = {
-        row.cell.run_id: table
+        row.cell.run_id: kept
         for row in view.rows
         if row.record is not None and (table := results.load_table(row.cell.run_id, "layers")) is not None
-        if table.num_rows
+        if (kept := _of_kind(table, lesions=lesions)).num_rows
     }
     if not tables:
         return ()
@@ -73,7 +82,7 @@ def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
                 left_out += omitted
         if values:
             present = {each.quantity for each in values}
-            wanted = ORDER if present & set(ORDER) else MEANS
+            wanted = LESIONS if lesions else ORDER if present & set(ORDER) else MEANS
             found.append(
                 DepthProfile(
                     place=place,
@@ -86,6 +95,11 @@ def depth_profiles(results: Results, view: View) -> tuple[DepthProfile, ...]:
                 )
             )
     return tuple(found)
+
+
+def _of_kind(table: pa.Table, *, lesions: bool) -> pa.Table:
+    is_lesion = pc.is_in(table.column("quantity"), value_set=pa.array(LESIONS))
+    return table.filter(is_lesion if lesions else pc.invert(is_lesion))
 
 
 def _kept(logged: Sequence[int], last_step: int | None, most: int = MAX_STEPS) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from depthscope.analysis.expected import gradient_profile
 from depthscope.analysis.table import Results
 from depthscope.report import charts
@@ -17,8 +19,12 @@ SIDE_BY_SIDE = 2
 
 
 def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
-    """One block with all depths, or none where no run logged its layers."""
-    profiles = depth_profiles(results, view)
+    """A block of what was logged layer by layer, and one of the lesions, each with all depths; those that there are."""
+    return [*_block(results, view, words, "profile"), *_block(results, view, words, "lesion")]
+
+
+def _block(results: Results, view: View, words: Words, what: Literal["profile", "lesion"]) -> list[Block]:
+    profiles = depth_profiles(results, view, lesions=what == "lesion")
     if not profiles:
         return []
     quantities = {key: words(f"quantity.{key}") for profile in profiles for key in profile.quantities}
@@ -30,7 +36,9 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
         [value for profile in profiles for value in profile.values], [point for points in theories for point in points]
     )
     panels = [
-        _panel(view, series, profile, quantities, steps, domains, theory, words)
+        _panel(
+            view, series, profile, quantities, steps, domains, theory, words, key=f"{what}-{view.key}-{profile.place}"
+        )
         for profile, theory in zip(profiles, theories, strict=True)
     ]
     notes = [words("profile_theory")] if any(theories) else []
@@ -51,9 +59,9 @@ def profile_blocks(results: Results, view: View, words: Words) -> list[Block]:
     return [
         Block(
             kind="profile",
-            key=f"profile-{view.key}",
-            heading=words("profile_section"),
-            caption=words("profile_caption"),
+            key=f"{what}-{view.key}",
+            heading=words(f"{what}_section"),
+            caption=words(f"{what}_caption"),
             panels=tuple(panels),
             legend=legend_of(series) + theory_line,
             controls=Controls(quantities=tuple(quantities.items()), steps=steps, at=0, depths=choice, axis=axis),
@@ -79,6 +87,8 @@ def _panel(
     domains: dict[str, tuple[float, float]],
     theory: tuple[TheoryPoint, ...],
     words: Words,
+    *,
+    key: str,
 ) -> Panel:
     first = next(iter(quantities))
     named = view.named(profile.place, words)
@@ -114,7 +124,7 @@ def _panel(
             height=height,
         )
 
-    return Panel(key=f"profile-{view.key}-{profile.place}", title=named, describe=describe, draw=draw)
+    return Panel(key=key, title=named, describe=describe, draw=draw)
 
 
 def _theory(view: View, profile: DepthProfile) -> tuple[TheoryPoint, ...]:
