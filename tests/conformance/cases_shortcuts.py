@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from depthscope.models.layers.make import Layers
 from depthscope.models.shortcuts import joins, named, skips
-from depthscope.models.shortcuts.named import Shortcut, make_shortcut
+from depthscope.models.shortcuts.make import make_shortcut
+from depthscope.models.shortcuts.shortcut import Shortcut
 from depthscope.models.site import Site
 
 SHRINKS = Site(num_in=3, num_out=5, stride=2, block=1, num_blocks=4)

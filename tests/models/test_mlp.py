@@ -15,10 +15,13 @@ from torch.nn import functional as F
 from depthscope.core.errors import UserError
 from depthscope.data.synthetic import spiral
 from depthscope.lab import Adam, Momentum, Stack, fit, gradients, init_params, parameter_shapes
-from depthscope.models.mlp import MLP, SHORTCUTS, mlp
+from depthscope.models.mlp import MLP, mlp
 from depthscope.probes.watch import profile
+from depthscope.study.catalog import CATALOG
 
 Array = NDArray[Any]
+
+SHORTCUTS = CATALOG["family"]["mlp"].accepts["shortcut"]
 
 
 def twin(shortcut: str, activation: str, norm: str, depth: int = 8) -> tuple[Stack, dict[str, Array], MLP]:
@@ -277,7 +280,7 @@ def test_what_the_depth_decided() -> None:
         ({"depth": -1}, "depth: wanted 0 or more, got -1."),
         ({"width": 0}, "width: wanted 1 or more"),
         ({"depth": 3, "shortcut": "identity_2"}, "The nearest even depths are 2 and 4."),
-        ({"shortcut": "A"}, "unknown shortcut 'A'"),
+        ({"shortcut": "conv1x1"}, "this family is of vectors"),
         ({"norm": "btach"}, "Did you mean 'batch'"),
         ({"norm": "batch", "norm_ends_branch": True}, "norm_ends_branch: wanted shortcut identity_2"),
         ({"shortcut": "highway", "shortcut_options": {"bais": 1.0}}, "unknown option of shortcut 'highway'"),

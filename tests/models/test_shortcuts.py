@@ -17,7 +17,7 @@ from depthscope.models.convnet import Block, CifarResNet, cifar_resnet
 from depthscope.models.hints import ParamHint, hints_of
 from depthscope.models.init import build
 from depthscope.models.preact import BasicBlock, Bottleneck, PreactResNet, preact_resnet
-from depthscope.models.shortcuts.named import SHORTCUTS, make_shortcut
+from depthscope.models.shortcuts.make import SHORTCUTS, make_shortcut
 from depthscope.models.site import Site
 from depthscope.study.catalog import CATALOG
 

@@ -84,5 +84,5 @@ def test_user_code(name: str, is_code: bool) -> None:
         else:
             with pytest.raises(ValueError, match=f"^unknown {kind} "):
                 check_name(kind, name)
-    with pytest.raises(ValueError, match=r"^unknown shortcut "):
-        check_name("shortcut", name)
+    with pytest.raises(ValueError, match=r"^unknown optimizer "):
+        check_name("optimizer", name)

@@ -15,8 +15,8 @@ from depthscope.core.depth import family_blocks
 from depthscope.core.profile import Addition, Point
 from depthscope.models import stages
 from depthscope.models.checkpoint import Blocks
-from depthscope.models.layers.make import Layers
-from depthscope.models.shortcuts.named import make_shortcut
+from depthscope.models.layers.make import Layers, MakeActivation, MakeNorm
+from depthscope.models.shortcuts.make import MakeShortcut, make_shortcut
 from depthscope.models.site import Site, check_counts
 
 
@@ -24,9 +24,9 @@ def cifar_resnet(
     *,
     depth: int,
     width: int = 16,
-    shortcut: str = "none",
-    norm: str = "batch",
-    activation: str = "relu",
+    shortcut: str | MakeShortcut = "none",
+    norm: str | MakeNorm = "batch",
+    activation: str | MakeActivation = "relu",
     num_inputs: int = 3,
     num_classes: int = 10,
     shortcut_options: Mapping[str, Any] = {},
@@ -41,10 +41,10 @@ def cifar_resnet(
     Args:
         depth: number of weighted layers on the longest path, 6n+2.
         width: channels of the first stage; the second and third have twice and four times as many.
-        shortcut: a name of `models.shortcuts.named`: `none` (plain), `A` (zero-padded identity), `B` (projection
-            where the dimension changes), ...
-        norm: a name of `models.layers.make.NORMS`.
-        activation: a name of `models.layers.make.ACTIVATIONS`.
+        shortcut: a name of `models.shortcuts.make.SHORTCUTS`: `none` (plain), `A` (zero-padded identity), `B`
+            (projection where the dimension changes), ...; or a function of one's own (see `make_shortcut`).
+        norm: a name of `models.layers.make.NORMS`, or a function of one's own (see `Layers`).
+        activation: a name of `models.layers.make.ACTIVATIONS`, or a function of one's own.
         num_inputs: channels of an input image.
         num_classes: outputs of the linear head.
         shortcut_options: of the shortcut.
@@ -91,7 +91,7 @@ class Block(nn.Module):
     outputs = ("relu1", "relu2")
     branch_end = "bn2"
 
-    def __init__(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         super().__init__()
         layers = site.layers
         self.conv1 = layers.weighted(site.num_in, site.num_out, stride=site.stride)

@@ -18,7 +18,7 @@ from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.profile import Addition, Point
 from depthscope.models import stages
 from depthscope.models.checkpoint import Blocks
-from depthscope.models.layers.make import Layers
+from depthscope.models.layers.make import Layers, MakeActivation, MakeNorm
 from depthscope.models.site import check_counts
 
 WIDENING = 4
@@ -33,8 +33,8 @@ def cifar_densenet(
     depth: int,
     width: int = 12,
     shortcut: str = "dense",
-    norm: str = "batch",
-    activation: str = "relu",
+    norm: str | MakeNorm = "batch",
+    activation: str | MakeActivation = "relu",
     num_inputs: int = 3,
     num_classes: int = 10,
     shortcut_options: Mapping[str, Any] = {},
@@ -52,8 +52,8 @@ def cifar_densenet(
             the head; 6n+4 in the paper, and any even number from 10.
         width: the growth k. The stem has 2k channels.
         shortcut: `dense`, the only one.
-        norm: normaliser.
-        activation: nonlinearity.
+        norm: normaliser, by name or a function of one's own (see `Layers`).
+        activation: nonlinearity, likewise.
         num_inputs: channels of an input image.
         num_classes: outputs of the linear head.
         shortcut_options: none; `growth` is `width` here.

@@ -27,17 +27,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from depthscope.core.errors import UserError, unknown_name
+from depthscope.core.errors import UserError
 from depthscope.core.profile import Addition, Point
-from depthscope.models.layers.make import Layers
+from depthscope.models.layers.make import Layers, MakeActivation, MakeNorm
 from depthscope.models.shortcuts.joins import Join
-from depthscope.models.shortcuts.named import make_shortcut
+from depthscope.models.shortcuts.make import MakeShortcut, make_shortcut
 from depthscope.models.site import Site, check_counts
 
-SHORTCUTS = (
-    *("none", "identity", "identity_2", "constant_scaling", "highway", "dense", "scaled"),
-    *("rezero", "skipinit", "stochastic_depth"),
-)
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -45,9 +41,9 @@ def mlp(
     *,
     depth: int,
     width: int = 16,
-    shortcut: str = "none",
-    norm: str = "none",
-    activation: str = "tanh",
+    shortcut: str | MakeShortcut = "none",
+    norm: str | MakeNorm = "none",
+    activation: str | MakeActivation = "tanh",
     num_inputs: int = 2,
     num_classes: int = 3,
     shortcut_options: Mapping[str, Any] = _NONE,
@@ -59,11 +55,12 @@ def mlp(
     Args:
         depth: square layers, D; even under `identity_2`, whose blocks hold two.
         width: units of each, W.
-        shortcut: what goes around a branch; see the module.
-        norm: normaliser between a linear layer and its activation. Weight standardisation (`ws`) leaves the stem
-            alone: over the two coordinates of a point it would make every unit a multiple of their difference. Under
-            `fixup` scalars stand in its place, with a multiplier at the end of each two-layer branch.
-        activation: in the stem and in the square layers.
+        shortcut: what goes around a branch; see the module. It may be a function of one's own (see `make_shortcut`).
+        norm: normaliser between a linear layer and its activation, or a function of one's own (see `Layers`). Weight
+            standardisation (`ws`) leaves the stem alone: over the two coordinates of a point it would make every unit
+            a multiple of their difference. Under `fixup` scalars stand in its place, with a multiplier at the end of
+            each two-layer branch.
+        activation: in the stem and in the square layers; it may be a function of one's own.
         num_inputs: numbers that describe one example.
         num_classes: outputs of the head.
         shortcut_options: of the shortcut, such as highway's `bias`.
@@ -81,8 +78,6 @@ def mlp(
     check_counts(width=width, num_inputs=num_inputs, num_classes=num_classes)
     if depth < 0:
         raise UserError(f"depth: wanted 0 or more, got {depth}.")
-    if shortcut not in SHORTCUTS:
-        raise UserError(unknown_name("shortcut", shortcut, SHORTCUTS))
     if shortcut == "identity_2" and depth % 2:
         raise UserError(
             f"depth {depth} is odd, and a block of shortcut 'identity_2' holds two layers. "
@@ -112,7 +107,7 @@ class Block(nn.Module):
         elif layers.norm in ("ws", "fixup"):
             self.linear2, end = layers.weighted(width, width), layers.branch_end(width)
         else:
-            self.linear2, end = replace(layers, norm="none").weighted(width, width), nn.Identity()
+            self.linear2, end = replace(layers, norm="none", norm_options={}).weighted(width, width), nn.Identity()
         self.linear2.norm = end
         _hang_shortcut(self, "identity_2", site, options)
 
@@ -130,7 +125,7 @@ class MLP(nn.Module):
     def __init__(
         self,
         layers: Layers,
-        shortcut: str,
+        shortcut: str | MakeShortcut,
         options: Mapping[str, Any],
         *,
         depth: int,
@@ -182,8 +177,10 @@ class MLP(nn.Module):
                 for layer, output in (("linear1", "act"), ("linear2", "join"))
             ]
         else:
-            output = "act" if self.shortcut in ("none", "dense") else "join"
-            places = [(f"layers.{at}", f"layers.{at}.{output}") for at in range(len(self.layers))]
+            places = [
+                (f"layers.{at}", f"layers.{at}.{'join' if hasattr(layer, 'join') else 'act'}")
+                for at, layer in enumerate(self.layers)
+            ]
         return tuple(
             Point(layer=layer, kind="linear", weight=f"{layer}.weight", output=output)
             for layer, output in (("stem", "stem.act"), *places, ("head", "head"))
@@ -217,10 +214,8 @@ class MLP(nn.Module):
 
     def _holders(self) -> tuple[str, ...]:
         """The modules that hold a residual branch's `shortcut` and `join`."""
-        if self.shortcut in ("none", "dense"):
-            return ()
         name, held = ("blocks", self.blocks) if self.shortcut == "identity_2" else ("layers", self.layers)
-        return tuple(f"{name}.{at}" for at in range(len(held)))
+        return tuple(f"{name}.{at}" for at, each in enumerate(held) if hasattr(each, "join"))
 
 
 def _step(layers: Layers, num_in: int, num_out: int) -> nn.Module:
@@ -230,8 +225,8 @@ def _step(layers: Layers, num_in: int, num_out: int) -> nn.Module:
     return layer
 
 
-def _hang_shortcut(holder: nn.Module, name: str, site: Site, options: Mapping[str, Any]) -> None:
-    made = make_shortcut(name, site, **options)
+def _hang_shortcut(holder: nn.Module, shortcut: str | MakeShortcut, site: Site, options: Mapping[str, Any]) -> None:
+    made = make_shortcut(shortcut, site, **options)
     if made is not None:
         holder.shortcut, holder.join = made.skip, made.join
 

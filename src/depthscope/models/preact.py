@@ -15,8 +15,8 @@ from depthscope.core.depth import family_blocks
 from depthscope.core.profile import Addition, Point
 from depthscope.models import stages
 from depthscope.models.checkpoint import Blocks
-from depthscope.models.layers.make import Layers
-from depthscope.models.shortcuts.named import make_shortcut
+from depthscope.models.layers.make import Layers, MakeActivation, MakeNorm
+from depthscope.models.shortcuts.make import MakeShortcut, make_shortcut
 from depthscope.models.site import Site, check_counts
 
 
@@ -24,9 +24,9 @@ def preact_resnet(
     *,
     depth: int,
     width: int = 16,
-    shortcut: str = "B",
-    norm: str = "batch",
-    activation: str = "relu",
+    shortcut: str | MakeShortcut = "B",
+    norm: str | MakeNorm = "batch",
+    activation: str | MakeActivation = "relu",
     num_inputs: int = 3,
     num_classes: int = 10,
     shortcut_options: Mapping[str, Any] = {},
@@ -44,9 +44,9 @@ def preact_resnet(
     Args:
         depth: number of weighted layers on the longest path: 6n+2, or 9n+2 with `bottleneck`.
         width: channels of the stem. The stages have 1, 2 and 4 times as many; with `bottleneck` 4, 8 and 16 times.
-        shortcut: a name of `models.shortcuts.named`.
-        norm: a name of `models.layers.make.NORMS`.
-        activation: a name of `models.layers.make.ACTIVATIONS`.
+        shortcut: a name of `models.shortcuts.make.SHORTCUTS`, or a function of one's own (see `make_shortcut`).
+        norm: a name of `models.layers.make.NORMS`, or a function of one's own (see `Layers`).
+        activation: a name of `models.layers.make.ACTIVATIONS`, or a function of one's own.
         num_inputs: channels of an input image.
         num_classes: outputs of the linear head.
         shortcut_options: of the shortcut.
@@ -88,7 +88,7 @@ class _Block(nn.Module):
 
     branch_end = "end"
 
-    def _close(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
+    def _close(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         made = make_shortcut(shortcut, site, **options)
         self.end = site.layers.branch_end(site.num_out)
         self.shortcut = made.skip if made else None
@@ -112,7 +112,7 @@ class BasicBlock(_Block):
     weighted = ("conv1", "conv2")
     outputs = ("relu2", "")
 
-    def __init__(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         super().__init__()
         layers = site.layers
         self.bn1 = layers.normaliser(site.num_in)
@@ -136,7 +136,7 @@ class Bottleneck(_Block):
     weighted = ("conv1", "conv2", "conv3")
     outputs = ("relu2", "relu3", "")
 
-    def __init__(self, site: Site, shortcut: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         super().__init__()
         layers = site.layers
         num_inner = site.num_out // 4

@@ -18,7 +18,7 @@ from depthscope.study.entries import Entry as Entry
 from depthscope.study.entries import Kind as Kind
 from depthscope.study.faults import FieldFaults
 
-USER_KINDS: tuple[Kind, ...] = ("family", "data", "init", "measure")
+USER_KINDS: tuple[Kind, ...] = (*("family", "shortcut", "norm", "activation", "init", "data", "clip", "measure"),)
 """Kinds of names that may also be user code, `"package.module:function"`."""
 
 _RESIDUAL = ("identity", "A")

@@ -14,9 +14,18 @@ from depthscope.study.metrics import PROBE
 from depthscope.study.run import OPTION_FIELDS, RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.measure import PROBE_BATCH
+from depthscope.train.own import check_repairs
 from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes, probe_model, probe_stack
 from depthscope.train.trial import try_known
-from depthscope.train.usercode import ProbeError, as_user_error, check_signature, kept_cwd, takes, user_targets
+from depthscope.train.usercode import (
+    ProbeError,
+    as_user_error,
+    check_signature,
+    kept_cwd,
+    network_name,
+    takes,
+    user_targets,
+)
 
 
 class Claims(Protocol):
@@ -98,6 +107,7 @@ def _check_signatures(spec: RunSpec, named: Collection[str]) -> None:
         check_signature(spec.init, INIT_ARGUMENTS)
         if spec.gain != 1 and not takes(spec.init, "gain"):
             raise UserError(f"{spec.init}: takes no argument 'gain', so gain = {spec.gain:g} would change nothing.")
+    check_repairs(spec)
     functions: dict[str, str] = {}
     for target in own_probes(spec):
         check_signature(target, TORCH_ARGUMENTS if spec.backend == "torch" else NUMPY_ARGUMENTS)
@@ -165,25 +175,9 @@ def _check_cifar10(specs: list[RunSpec], root: Path | None, progress: Callable[[
 
 
 _NETWORK = (
-    "backend",
-    "family",
-    "depth",
-    "width",
-    "shortcut",
-    "shortcut_options",
-    "norm",
-    "norm_options",
-    "activation",
-    "model_options",
-    "init",
-    "init_options",
-    "gain",
-    "stem_gain",
-    "zero_last_gamma",
-    "data",
-    "data_options",
-    "augment",
-    "measures",
+    *("backend", "family", "depth", "width", "shortcut", "shortcut_options", "norm", "norm_options", "activation"),
+    *("model_options", "init", "init_options", "gain", "stem_gain", "zero_last_gamma", "clip", "clip_options"),
+    *("data", "data_options", "augment", "measures"),
 )
 """Fields that decide what a run is built from: runs that share them need be tried once."""
 
@@ -214,20 +208,29 @@ def _try_torch(spec: RunSpec, data: Dataset) -> set[str]:
     import torch
 
     from depthscope.models.construct import seeded
+    from depthscope.train.clip import try_clip
     from depthscope.train.feed import taken
-    from depthscope.train.network import check_output, check_trainable, make_network, points_of
+    from depthscope.train.layout import lay_out
+    from depthscope.train.network import check_output, check_trainable, derived_of, make_network, points_of
 
     x, y = taken(spec, data, data.train, PROBE_BATCH if own_probes(spec) else 2)
-    with as_user_error(" with ".join(name for name in (spec.family, spec.init) if is_user_code(name)) or spec.family):
+    known = not is_user_code(spec.family)
+    with as_user_error(network_name(spec)):
         model, _ = make_network(spec, data)
-    with as_user_error(spec.family), seeded(0):
-        model.eval()  # in training mode a batch norm would refuse what it need not be fed
+        derived_of(spec, model)
+    with as_user_error(network_name(spec)), seeded(0):
+        if known and x.ndim == 4:
+            model = lay_out(model, "cpu")  # as for the training: code of the user's may not bear it
+        # In training mode a batch norm in a network of the user's would refuse what it need not be fed.
+        model.train(known)
         with torch.enable_grad():
             output = model(x[:2])
         check_output(spec.family, output, len(x[:2]), data.num_classes)
         check_trainable(spec.family, output, dict(model.named_parameters()))
         if "layers" in spec.measures:
             points_of(model, x)
+        with torch.enable_grad():
+            try_clip(spec, model, output)
     rows = []
     for target in own_probes(spec):
         try:

@@ -12,19 +12,52 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from depthscope.core.errors import UserError
+from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import resolve, target_of
+from depthscope.train.usercode import as_user_error, call
 
 Clip = Callable[[], None]
 """Changes the gradients of the model that it was made for, in place."""
 
 
 def clipper(spec: RunSpec, model: nn.Module) -> Clip | None:
-    """What is done to the gradients of a run before each update; None where nothing is."""
+    """What is done to the gradients of a run before each update; None where nothing is.
+
+    Raises:
+        UserError: a function of the user's gives no function.
+    """
     if spec.clip == "none":
         return None
-    made: Clip = resolve(target_of("clip", spec.clip, "torch"))(model, **spec.clip_options)
+    if not is_user_code(spec.clip):
+        known: Clip = resolve(target_of("clip", spec.clip, "torch"))(model, **spec.clip_options)
+        return known
+    made: Clip = call(spec.clip, {"model": model}, spec.clip_options)
+    if not callable(made):
+        raise UserError(
+            f"{spec.clip}: returned {made!r}; wanted a function without arguments, which changes gradients in place."
+        )
     return made
+
+
+def try_clip(spec: RunSpec, model: nn.Module, output: Tensor) -> None:
+    """Call a clip of the user's once, on the gradients of `output`, and leave none.
+
+    Raises:
+        UserError: it raises, gives no function, or makes a gradient that is not finite.
+    """
+    if not is_user_code(spec.clip):
+        return
+    output.square().mean().backward()  # type: ignore[no-untyped-call]
+    with as_user_error(spec.clip):
+        clip = clipper(spec, model)
+        assert clip is not None
+        clip()
+    for name, each in model.named_parameters():
+        if each.grad is not None and not bool(each.grad.isfinite().all()):
+            raise UserError(f"{spec.clip}: made the gradient of {name} one that is not finite.")
+        each.grad = None
 
 
 def clip_norm(model: nn.Module, *, max_norm: float) -> Clip:

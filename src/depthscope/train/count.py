@@ -19,7 +19,7 @@ from depthscope.train.feed import taken
 from depthscope.train.layout import lay_out
 from depthscope.train.memory import DataShape
 from depthscope.train.network import make_module, make_network
-from depthscope.train.usercode import as_user_error
+from depthscope.train.usercode import as_user_error, network_name, network_targets
 
 _NUM = 2
 """Examples that are counted with. Figures of one example are theirs by two: a batch norm refuses a single one."""
@@ -47,8 +47,8 @@ def network_of(spec: RunSpec, data: DataShape) -> tuple[nn.Module, Tensor]:
         UserError: user code that raises or gives no module.
     """
     shape = (_NUM, *data.input_shape)
-    with as_user_error(spec.family):
-        if is_user_code(spec.family):
+    with as_user_error(network_name(spec)):
+        if network_targets(spec):
             model, _ = construct(lambda: make_module(spec, data.input_shape, data.num_classes))
             return model, torch.zeros(shape)
         with torch.device("meta"):

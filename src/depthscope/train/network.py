@@ -22,15 +22,19 @@ from depthscope.data.dataset import Dataset
 from depthscope.models.init import build
 from depthscope.probes.guard import set_generator
 from depthscope.probes.points import find_points
-from depthscope.study.catalog import CATALOG, is_user_code
+from depthscope.study.catalog import CATALOG, Kind, is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.build import target_of
 from depthscope.train.feed import taken
+from depthscope.train.own import repair_of
 from depthscope.train.shallow import drawn_spec
-from depthscope.train.usercode import call, resolve, takes
+from depthscope.train.usercode import call, network_targets, resolve, takes
 
 FAMILY_FIELDS = ("depth", "width", "shortcut", "shortcut_options", "norm", "norm_options", "activation")
 """Fields of a run that a family may take; one of the user's takes those that its signature names."""
+
+_REPAIRS: tuple[Kind, ...] = ("shortcut", "norm", "activation")
+"""Of those fields, the ones that may name a function of the user's; the family is handed the function itself."""
 
 SHAPES = ("num_inputs", "num_classes", "input_shape")
 """What else it may take, of the data set's shape."""
@@ -80,7 +84,7 @@ def network_of_shape(
         init=_own_init(spec) if is_user_code(spec.init) else spec.init,
         gain=spec.gain,
         zero_last_gamma=spec.zero_last_gamma,
-        constants=is_user_code(spec.family),
+        constants=bool(network_targets(spec)),
         gains={} if spec.stem_gain is None else {"stem.weight": spec.stem_gain},
         options=spec.init_options,
         examples=None if examples is None else examples.to(dtype),
@@ -95,6 +99,7 @@ def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_classes: int) -
     """
     shapes = {"num_inputs": input_shape[0], "num_classes": num_classes}
     offered = {field: getattr(spec, field) for field in FAMILY_FIELDS}
+    offered |= {kind: repair_of(spec, kind) for kind in _REPAIRS}
     if not is_user_code(spec.family):
         make = resolve(target_of("family", spec.family, "torch"))
         known: nn.Module = make(**offered, **shapes, **spec.model_options)
@@ -137,12 +142,13 @@ def draws_of_step(spec: RunSpec, device: torch.device | str, *name: str | int) -
     """Put torch's global generator where it stands at this point of a run, for models that draw (dropout).
 
     The position in the run names the draws, so that measuring, resuming or another arm cannot shift them. Of the
-    catalogue, networks with a shortcut that draws are concerned; the others are left alone.
+    catalogue, networks with a shortcut that draws are concerned, the others are left alone; code of the user's may
+    draw anywhere.
 
     Layers are measured in training mode, so a network that draws is measured as it was drawn: at step 0 with the draws
     of this position, later with those that follow the draws of the update before. Dropped branches show as such.
     """
-    if is_user_code(spec.family) or CATALOG["shortcut"][spec.shortcut].draws:
+    if network_targets(spec) or is_user_code(spec.clip) or CATALOG["shortcut"][spec.shortcut].draws:
         set_generator(device, int(stream(spec.seed, "model", *name).integers(2**63)))
 
 

@@ -35,7 +35,7 @@ from depthscope.train.state import Standing, check_made_of, made_of, new_state, 
 from depthscope.train.tally import Tally
 from depthscope.train.torch_state import restore, tensors_of
 from depthscope.train.twin import is_twin, probe_batch
-from depthscope.train.usercode import code_digests
+from depthscope.train.usercode import code_digests, network_targets
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
@@ -170,7 +170,7 @@ class Run:
             begin, seen = self.step - batch, epoch * self.feed.num_examples
             end = min(begin + self.feed.steps_per_epoch, self.num_steps)
             tally = self.tally
-            if not self.model.training or is_user_code(self.spec.family):  # whose modules may go their own ways
+            if not self.model.training or network_targets(self.spec):  # whose modules may go their own ways
                 self.model.train()
             for x_B, y_B in self.feed.epoch(epoch, first=batch):
                 loss, correct = self._update(x_B, y_B, rates[self.step])

@@ -195,8 +195,19 @@ def _parameters(target: str) -> Mapping[str, inspect.Parameter]:
 
 def user_targets(spec: RunSpec) -> tuple[str, ...]:
     """The user code that a run names, each once."""
-    names = (spec.family, spec.data, spec.init, *spec.measures)
-    return tuple(dict.fromkeys(name for name in names if is_user_code(name)))
+    names = (spec.data, spec.init, spec.clip, *spec.measures)
+    return tuple(dict.fromkeys((*network_targets(spec), *filter(is_user_code, names))))
+
+
+def network_targets(spec: RunSpec) -> tuple[str, ...]:
+    """The user code that a run's network is built of."""
+    return tuple(name for name in (spec.family, spec.shortcut, spec.norm, spec.activation) if is_user_code(name))
+
+
+def network_name(spec: RunSpec) -> str:
+    """What a message calls a run's network: the code of the user's that it is made of, else its family."""
+    own = (*network_targets(spec), *filter(is_user_code, (spec.init,)))
+    return " with ".join(own) or spec.family
 
 
 def code_digests(spec: RunSpec) -> dict[str, str]:

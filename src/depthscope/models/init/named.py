@@ -9,12 +9,12 @@ from types import MappingProxyType
 import numpy as np
 from torch import nn
 
+from depthscope.models.functions import public_functions
+from depthscope.models.init import isometry, variance
 from depthscope.models.init.fixup import fixup
-from depthscope.models.init.isometry import delta_orthogonal, orthogonal, tat
 from depthscope.models.init.lsuv import lsuv
 from depthscope.models.init.mirrored import looks_linear
 from depthscope.models.init.rules import Array, Weight
-from depthscope.models.init.variance import gaussian, he_fan_in, he_fan_out, xavier
 
 Rule = Callable[[Weight, np.random.Generator], Array]
 """How one weight is drawn; the generator is `stream(seed, "init", weight.name)`."""
@@ -51,16 +51,18 @@ class Initialiser:
 
 INITIALISERS: Mapping[str, Initialiser] = MappingProxyType(
     {
-        "gaussian": Initialiser(rule=gaussian),
-        "xavier": Initialiser(rule=xavier),
-        "he_fan_in": Initialiser(rule=he_fan_in),
-        "he_fan_out": Initialiser(rule=he_fan_out),
-        "orthogonal": Initialiser(rule=orthogonal),
-        "delta_orthogonal": Initialiser(rule=delta_orthogonal),
-        "tat": Initialiser(rule=tat, takes_gain=False),
-        "lsuv": Initialiser(rule=orthogonal, takes_gain=False, finish=lsuv, options=("tolerance", "max_tries")),
+        **{
+            name: Initialiser(rule=rule)
+            for module in (variance, isometry)
+            for name, rule in public_functions(module).items()
+        },
+        "tat": Initialiser(rule=isometry.tat, takes_gain=False),
+        "lsuv": Initialiser(
+            rule=isometry.orthogonal, takes_gain=False, finish=lsuv, options=("tolerance", "max_tries")
+        ),
         "fixup": Initialiser(of_model=fixup, takes_gain=False),
         "looks_linear": Initialiser(of_model=looks_linear, takes_gain=False),
     }
 )
-"""Name -> what stands behind it. `torch` is none of these: nothing is drawn by a rule there."""
+"""Name -> what stands behind it: each public function of `variance` and `isometry` is a rule that takes a gain; what is
+more than a rule, or takes none, has a line. `torch` is none of these: nothing is drawn by a rule there."""

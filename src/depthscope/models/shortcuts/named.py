@@ -1,4 +1,4 @@
-"""Shortcuts by name: each makes the two modules of one block.
+"""The shortcuts: each public function makes the two modules of one block, and is found by its name.
 
 A block with branch F computes `join(skip(x), F(x))`: `skip` brings x to the branch's shape, and `join` takes both.
 Where the shape changes and a shortcut's paper does not say how, x is subsampled and padded without parameters
@@ -7,50 +7,12 @@ Where the shape changes and a shortcut's paper does not say how, x is subsampled
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
-
 from torch import nn
 
-from depthscope.core.errors import UserError, unknown_name
+from depthscope.core.errors import UserError
 from depthscope.models.shortcuts import joins, skips
+from depthscope.models.shortcuts.shortcut import Shortcut
 from depthscope.models.site import Site
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shortcut:
-    """The modules of one block's shortcut.
-
-    Attributes:
-        skip: x -> s, of the branch's shape. The block holds it as `shortcut`.
-        join: (s, f) -> y. The block holds it as `join`. Modules inside of it that hold measurable operands are named
-            by `join.added` (see `joins.Join`).
-        activated: of a pre-activation block, whether `skip` takes the normalised and activated x that the branch's
-            first layer takes, rather than x itself.
-    """
-
-    skip: nn.Module
-    join: joins.Join
-    activated: bool = False
-
-
-def make_shortcut(name: str, site: Site, **options: Any) -> Shortcut | None:
-    """The shortcut of one block; None for `none`, the plain control, where nothing is added to the branch.
-
-    Raises:
-        UserError: an unknown name, or an option that this shortcut does not have.
-    """
-    if name not in SHORTCUTS:
-        raise UserError(unknown_name("shortcut", name, SHORTCUTS))
-    make = SHORTCUTS[name]
-    known = [each for each in inspect.signature(make).parameters if each != "site"]
-    for option in options:
-        if option not in known:
-            raise UserError(unknown_name(f"option of shortcut {name!r}", option, known))
-    return make(site, **options)
 
 
 def none(site: Site) -> None:
@@ -143,27 +105,3 @@ def stochastic_depth(site: Site, *, survival: float = 0.5) -> Shortcut:
     """The branch dropped at random, more often the deeper the block."""
     join = joins.StochasticDepth(block=site.block, num_blocks=site.num_blocks, survival=survival)
     return Shortcut(skip=skips.unweighted(site), join=join)
-
-
-SHORTCUTS: Mapping[str, Callable[..., Shortcut | None]] = MappingProxyType(
-    {
-        "none": none,
-        "identity": identity,
-        "identity_2": identity,
-        "A": option_a,
-        "A_pool": option_a_pool,
-        "B": option_b,
-        "C": option_c,
-        "constant_scaling": constant_scaling,
-        "exclusive_gate": exclusive_gate,
-        "shortcut_gate": shortcut_gate,
-        "conv1x1": conv1x1,
-        "dropout": dropout,
-        "highway": highway,
-        "scaled": scaled,
-        "rezero": rezero,
-        "skipinit": skipinit,
-        "stochastic_depth": stochastic_depth,
-    }
-)
-"""Name in the catalogue -> its function; `none` makes the plain control."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from depthscope.core.errors import UserError
 from depthscope.models.site import Site
 
 
@@ -103,7 +104,13 @@ def projection(site: Site) -> nn.Module:
 
 
 def pointwise(site: Site) -> nn.Conv2d:
-    """A strided 1x1 convolution without bias, and nothing after it."""
+    """A strided 1x1 convolution without bias, and nothing after it.
+
+    Raises:
+        UserError: vectors have no channels to convolve.
+    """
+    if not site.layers.spatial:
+        raise UserError("shortcut conv1x1: is a convolution, and this family is of vectors. Choose another.")
     return nn.Conv2d(site.num_in, site.num_out, kernel_size=1, stride=site.stride, bias=False)
 
 

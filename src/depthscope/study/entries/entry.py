@@ -12,6 +12,12 @@ Kind = Literal[
 ]
 
 
+CONVOLUTIONAL = ("cifar_resnet", "preact_resnet")
+RESIDUAL = ("mlp", *CONVOLUTIONAL)
+"""Families of blocks that can have any shortcut around them."""
+EVERY_FAMILY = (*RESIDUAL, "densenet", "nfnet")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """One name.
@@ -24,7 +30,9 @@ class Entry:
             run's identity.
         untested: of a data set, the options with which its test set is not opened.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
+        families: for what a network is built of (shortcut, norm, activation, init), the families that take it.
         accepts: for a family or an initialiser, the values that it takes in other fields of a run.
+        closed: of those fields, the ones in which it takes no code of the user's.
         draws: whether a network with it draws at random in a training step, as dropout does.
         sources: keys of the bibliography (`report/citations`).
     """
@@ -35,7 +43,9 @@ class Entry:
     later: tuple[str, ...] = ()
     untested: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
+    families: tuple[str, ...] = ()
     accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    closed: tuple[str, ...] = ()
     draws: bool = False
     sources: tuple[str, ...] = ()
 

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from depthscope.study.entries.entry import Entry
+from depthscope.study.entries.inits import INIT
+from depthscope.study.entries.layers import ACTIVATION, NORM
+from depthscope.study.entries.shortcuts import SHORTCUT
 
 IMAGES = ("cifar10", "images")
 
-CONV_INITS = (
-    *("gaussian", "xavier", "he_fan_in", "he_fan_out", "orthogonal", "delta_orthogonal"),
-    *("tat", "lsuv", "fixup", "looks_linear", "torch"),
-)
-CONV_NORMS = ("none", "batch", "layer", "group", "instance", "ws", "ws_group", "fixup")
-ACTIVATIONS = ("tanh", "relu", "linear", "gelu", "silu", "tat")
-BLOCK_SHORTCUTS = (
-    *("none", "A", "A_pool", "B", "C", "constant_scaling", "exclusive_gate", "shortcut_gate", "conv1x1"),
-    *("dropout", "highway", "scaled", "rezero", "skipinit", "stochastic_depth"),
-)
-"""What a block of two or three convolutions can have around it."""
+_BUILT_OF: Mapping[str, Mapping[str, Entry]] = {
+    "shortcut": SHORTCUT,
+    "norm": NORM,
+    "activation": ACTIVATION,
+    "init": INIT,
+}
+
+
+def _built_of(family: str) -> dict[str, tuple[str, ...]]:
+    """What a network of the family can be built of, by field: what each entry says of itself."""
+    return {
+        field: tuple(name for name, entry in entries.items() if family in entry.families)
+        for field, entries in _BUILT_OF.items()
+    }
+
 
 FAMILY: Mapping[str, Entry] = {
     "mlp": Entry(
@@ -27,16 +34,7 @@ FAMILY: Mapping[str, Entry] = {
         options={"norm_ends_branch": False},
         later=("norm_ends_branch",),
         accepts={
-            "shortcut": (
-                *("none", "identity", "identity_2", "constant_scaling", "highway", "dense", "scaled"),
-                *("rezero", "skipinit", "stochastic_depth"),
-            ),
-            "norm": ("none", "batch", "layer", "ws", "fixup"),
-            "activation": ACTIVATIONS,
-            "init": (
-                *("gaussian", "orthogonal", "xavier", "he_fan_in", "he_fan_out", "tat", "lsuv", "fixup"),
-                *("looks_linear", "constructed", "torch"),
-            ),
+            **_built_of("mlp"),
             "augment": ("none",),
             "data": ("spiral",),
         },
@@ -47,10 +45,7 @@ FAMILY: Mapping[str, Entry] = {
         options={"checkpointing": False},
         later=("checkpointing",),
         accepts={
-            "shortcut": BLOCK_SHORTCUTS,
-            "norm": CONV_NORMS,
-            "activation": ACTIVATIONS,
-            "init": (*CONV_INITS, "constructed"),
+            **_built_of("cifar_resnet"),
             "data": IMAGES,
             "stem_gain": (None,),
         },
@@ -61,10 +56,7 @@ FAMILY: Mapping[str, Entry] = {
         targets={"torch": "depthscope.models.preact:preact_resnet"},
         options={"bottleneck": False, "checkpointing": False},
         accepts={
-            "shortcut": BLOCK_SHORTCUTS,
-            "norm": CONV_NORMS,
-            "activation": ACTIVATIONS,
-            "init": CONV_INITS,
+            **_built_of("preact_resnet"),
             "data": IMAGES,
             "stem_gain": (None,),
             "zero_last_gamma": (False,),
@@ -77,14 +69,12 @@ FAMILY: Mapping[str, Entry] = {
         options={"compression": 0.5, "checkpointing": False},
         limits={"compression": "(0, 1]"},
         accepts={
-            "shortcut": ("dense",),
-            "norm": ("batch", "layer", "group", "instance"),
-            "activation": ACTIVATIONS,
-            "init": tuple(name for name in CONV_INITS if name != "fixup"),  # it has no branches
+            **_built_of("densenet"),
             "data": IMAGES,
             "stem_gain": (None,),
             "zero_last_gamma": (False,),
         },
+        closed=("shortcut",),
         sources=("huang2017densenet",),
     ),
     "nfnet": Entry(
@@ -92,14 +82,12 @@ FAMILY: Mapping[str, Entry] = {
         targets={"torch": "depthscope.models.nfnet:cifar_nfnet"},
         options={"checkpointing": False},
         accepts={
-            "shortcut": ("nfnet",),
-            "norm": ("scaled_ws",),
-            "activation": ("relu", "gelu", "silu", "tanh"),
-            "init": ("gaussian", "he_fan_in", "he_fan_out", "orthogonal", "torch"),
+            **_built_of("nfnet"),
             "data": IMAGES,
             "stem_gain": (None,),
             "zero_last_gamma": (False,),
         },
+        closed=("shortcut", "norm", "activation"),
         sources=("brock2021characterizing", "brock2021nfnet"),
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from depthscope.study.entries.entry import Entry
+from depthscope.study.entries.entry import CONVOLUTIONAL, EVERY_FAMILY, RESIDUAL, Entry
 
 _FILL = "depthscope.models.init:fill"
 _UNSCALED: Mapping[str, tuple[Any, ...]] = {"gain": (1.0,), "stem_gain": (None,)}
@@ -15,35 +15,44 @@ INIT: Mapping[str, Entry] = {
     "gaussian": Entry(
         summary="N(0, gain^2 / fan_in), biases 0",
         targets={"numpy": "depthscope.lab.stacks:init_params", "torch": _FILL},
+        families=EVERY_FAMILY,
     ),
     "orthogonal": Entry(
         summary="gain times an orthogonal matrix (a kernel as the matrix [out, in k k]), biases 0",
         targets={"numpy": "depthscope.lab.stacks:init_params", "torch": _FILL},
         sources=("saxe2014exact",),
+        families=EVERY_FAMILY,
     ),
     "xavier": Entry(
-        summary="N(0, 2 gain^2 / (fan_in + fan_out))", targets={"torch": _FILL}, sources=("glorot2010understanding",)
+        summary="N(0, 2 gain^2 / (fan_in + fan_out))",
+        targets={"torch": _FILL},
+        sources=("glorot2010understanding",),
+        families=(*RESIDUAL, "densenet"),
     ),
     "he_fan_in": Entry(
         summary="N(0, 2 gain^2 / fan_in), the rule of the paper",
         targets={"torch": _FILL},
         sources=("he2015delving",),
+        families=EVERY_FAMILY,
     ),
     "he_fan_out": Entry(
         summary="N(0, 2 gain^2 / fan_out), the rule of the authors' code",
         targets={"torch": _FILL},
         sources=("he2015delving",),
+        families=EVERY_FAMILY,
     ),
     "delta_orthogonal": Entry(
         summary="kernels that are zero but for the centre tap, gain times a matrix with orthonormal columns",
         targets={"torch": _FILL},
         sources=("xiao2018dynamical",),
+        families=(*CONVOLUTIONAL, "densenet"),
     ),
     "tat": Entry(
         summary="delta-orthogonal kernels times max(sqrt(out/in), 1), as tailored activations want them",
         targets={"torch": _FILL},
         accepts=_UNSCALED,
         sources=("zhang2022tat",),
+        families=(*RESIDUAL, "densenet"),
     ),
     "lsuv": Entry(
         summary="orthonormal, then layer by layer divided by the deviation of the output on a batch until it is 1",
@@ -52,18 +61,21 @@ INIT: Mapping[str, Entry] = {
         limits={"tolerance": "(0, 1)", "max_tries": "[1, 1000]", "examples": "[2, 100000]"},
         accepts=_UNSCALED,
         sources=("mishkin2016lsuv",),
+        families=(*RESIDUAL, "densenet"),
     ),
     "fixup": Entry(
         summary="He's times L^(-1/(2m-2)) in L branches of m layers; each branch's last layer and the classifier 0",
         targets={"torch": _FILL},
         accepts=_UNSCALED,
         sources=("zhang2019fixup",),
+        families=RESIDUAL,
     ),
     "looks_linear": Entry(
         summary="mirrored orthogonal blocks [[W, -W], [-W, W]]: with ReLU the untrained network is linear",
         targets={"torch": _FILL},
         accepts=_UNSCALED,
         sources=("balduzzi2017shattered",),
+        families=(*RESIDUAL, "densenet"),
     ),
     "constructed": Entry(
         summary="a shallower network, trained by the run's recipe, with identities put in to make up the depth",
@@ -76,12 +88,15 @@ INIT: Mapping[str, Entry] = {
             "norm": ("batch", "none", "fixup"),
             "activation": ("relu", "linear"),
         },
+        closed=("shortcut", "norm", "activation"),
         sources=("he2016resnet",),
+        families=("mlp", "cifar_resnet"),
     ),
     "torch": Entry(
         summary="each module's own reset_parameters, as PyTorch has it by default",
         targets={"torch": _FILL},
         accepts=_UNSCALED,
         sources=("paszke2019pytorch",),
+        families=EVERY_FAMILY,
     ),
 }
