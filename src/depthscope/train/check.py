@@ -214,6 +214,7 @@ def _try_torch(spec: RunSpec, data: Dataset) -> set[str]:
     from depthscope.train.network import check_output, check_trainable, derived_of, make_network, points_of
 
     x, y = taken(spec, data, data.train, PROBE_BATCH if own_probes(spec) else 2)
+    x = x.float()  # points of the laboratory are float64, whatever a run in torch takes them as
     known = not is_user_code(spec.family)
     with as_user_error(network_name(spec)):
         model, _ = make_network(spec, data)

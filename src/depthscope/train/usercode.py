@@ -109,7 +109,7 @@ def asked_to_end(error: BaseException) -> bool:
 
 
 def _top(module: str) -> str:
-    return module.partition(".")[0]
+    return module.partition(":")[0].partition(".")[0]
 
 
 @contextlib.contextmanager
@@ -244,6 +244,8 @@ def changed_code(digests: Iterable[Mapping[str, str]]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _digest(target: str) -> str | None:
+    if _top(target) == "torch":  # `torch.nn:Mish`: thousands of files, whose version stands in the record
+        return None
     function = inspect.unwrap(resolve(target))
     named, defined = target.partition(":")[0], str(getattr(function, "__module__", ""))
     files = source_files(named) | (source_files(defined) if defined != named else {})
