@@ -2,6 +2,7 @@
 # make test       everything CI checks
 # make test-slow  stress, zoo and cluster tests
 # make cifar10    the quick CIFAR-10 study (DATA=folder that holds the images; downloads them where unset)
+# make repairs    every repair in one harness: on the spiral, and with DATA=folder on CIFAR-10
 # make figures    the pictures of the README, from records; tables and figure of docs/statistics.md, simulated
 
 PYTHON ?= python3
@@ -16,13 +17,17 @@ OUT    ?= results
 # Tests at a time. A file's tests stay together, in the order of the folders: none is made to wait for the longest.
 JOBS   ?= 2
 
-.PHONY: run test test-slow cifar10 figures format clean
+.PHONY: run repairs test test-slow cifar10 figures format clean
 
 run: $(VENV)/.base
 	$(BIN)/depthscope run spiral --out $(OUT)/spiral
 
 cifar10: $(VENV)/.torch
 	$(BIN)/depthscope run cifar10 --size quick --out $(OUT)/cifar10 $(if $(DATA),--data $(DATA))
+
+repairs: $(VENV)/.torch
+	$(BIN)/depthscope tune repairs-spiral --run --out $(OUT)/repairs-spiral-tuning --write $(OUT)/repairs-spiral-tuned.toml
+	$(if $(DATA),$(BIN)/depthscope tune repairs-cifar10 --run --data $(DATA) --out $(OUT)/repairs-cifar10-tuning --write $(OUT)/repairs-cifar10-tuned.toml)
 
 test: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,7 +1,8 @@
-"""Makes the generated parts of docs/repairs.md from the records of the studies of repairs.
+"""Makes the generated parts of docs/repairs.md from the records of the studies of repairs, and the README's brief.
 
-    python docs/make_repairs.py results/repairs-spiral results/repairs-cifar10 results/constructed
+    python docs/make_repairs.py results/repairs-spiral-tuned results/repairs-cifar10-tuned results/constructed
     python docs/make_repairs.py --page other.md FOLDER ...
+    python docs/make_repairs.py                # the table of names alone
 
 Each folder is the `out` of a finished run; studies that are not named keep what stands on the page. Nothing there
 between `<!-- made: ... -->` and `<!-- end -->` is written by hand, and no sentence there stands that the records do not
@@ -19,24 +20,42 @@ import depthscope
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.ranking import RankedArm, Ranking, rankings
 from depthscope.analysis.summarise import summarise
+from depthscope.report.citations import BIBTEX
 from depthscope.report.numbers import interval, number
 from depthscope.report.sections import excess
+from depthscope.study.catalog import CATALOG, Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "repairs.md"
+README = ROOT / "README.md"
+BRIEF = ("repairs-spiral",)
+"""Studies that the README tells in short."""
+KINDS: dict[Kind, str] = {
+    "family": "Families",
+    "shortcut": "Shortcuts",
+    "norm": "Normalisers",
+    "activation": "Activations",
+    "init": "Initialisers",
+    "clip": "Clipping",
+}
 FIGURES = ("ranking-", "hero")
 """Figures that the page shows: all of the first kind, or the other where a study ranks nothing."""
 
 
 def main(folders: list[Path], page: Path = PAGE) -> None:
     """Judge each folder, draw its figures beside the page, and write."""
-    text = page.read_text(encoding="utf-8")
+    text = fill(page.read_text(encoding="utf-8"), "names", catalogue())
+    readme = README.read_text(encoding="utf-8")
     for folder in folders:
         report = depthscope.make_report(folder, figures=True)
-        name = report.results.study.name
+        name = report.results.study.name.removesuffix("-tuned")
         pictures = _pictures(folder, page.parent / "figures", name)
         text = fill(text, name, content(report, pictures))
+        if name in BRIEF:
+            readme = fill(readme, name, brief(report))
     page.write_text(text, encoding="utf-8")
+    if page == PAGE:
+        README.write_text(readme, encoding="utf-8")
 
 
 def fill(text: str, study: str, made: str) -> str:
@@ -75,6 +94,44 @@ def content(report: depthscope.Report, pictures: dict[str, str]) -> str:
     return "\n\n".join(pieces)
 
 
+def brief(report: depthscope.Report) -> str:
+    """What the README says of a study: finding, where it was measured, and what each ranking shows."""
+    told = []
+    for each in rankings(report.results):
+        title = (report.results.study.parts[each.part].title or {}).get("en", each.part)
+        told.append(f"**{title}.** {says(report, each)}")
+    return "\n\n".join([report.headline, measured(report), *told])
+
+
+def catalogue() -> str:
+    """Every name of the kinds that make a repair, with its options and its sources."""
+    bibliography = {key: _paper(entry) for key, entry in BIBTEX.items()}
+    pieces = []
+    for kind, heading in KINDS.items():
+        rows = ["| `" + kind + "` | what it is | options | source |", "|---|---|---|---|"]
+        for name, entry in CATALOG[kind].items():
+            options = ", ".join(f"`{key} = {_toml(value)}`" for key, value in entry.options.items())
+            sources = ", ".join(bibliography[key] for key in entry.sources)
+            rows.append(f"| `{name}` | {_cell(entry.summary)} | {options} | {sources} |")
+        pieces += [f"### {heading}", "\n".join(rows)]
+    return "\n\n".join(pieces)
+
+
+def _paper(entry: str) -> str:
+    """First author and year of a BibTeX entry, linked where it has an arXiv number."""
+    author, year, number_ = (
+        re.search(rf"^\s*{field} = \{{(.*?)\}}", entry, re.M) for field in ("author", "year", "eprint")
+    )
+    assert author is not None, entry
+    assert year is not None, entry
+    told = f"{author[1].split(',')[0].strip('{}')} {year[1]}"
+    return f"[{told}](https://arxiv.org/abs/{number_[1]})" if number_ else told
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+
+
 def measured(report: depthscope.Report) -> str:
     """Where and with what: of the records, which also say how many there are and what they cost."""
     facts = report.document["provenance"]
@@ -90,6 +147,7 @@ def measured(report: depthscope.Report) -> str:
     told = [f"{len(records)} runs", f"{seconds:.0f} s of CPU" if seconds < 300 else f"{seconds / 60:.0f} min of CPU"]
     told += [f"{lost.count(status)} {status}" for status in ("diverged", "failed") if status in lost]
     told += [f"{missing} missing"] if missing else []
+    told += [f"beside them {study.tuned.num_runs} runs of the selection"] if study.tuned else []
     size = f", size `{study.size}`" if study.size else ""
     return (
         f"*Study `{study.name}`{size}: {', '.join(told)}. Measured on {'/'.join(facts['processor'])} "
@@ -236,7 +294,7 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path, help="results folders of finished studies")
+    parser.add_argument("folders", nargs="*", type=Path, help="results folders of finished studies")
     parser.add_argument("--page", type=Path, default=PAGE)
     told = parser.parse_args()
     main(told.folders, told.page)

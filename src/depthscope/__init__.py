@@ -1,8 +1,8 @@
 """Depthscope: the instrument that shows what depth does to a neural network.
 
 >>> import depthscope
->>> [study.name for study in depthscope.studies()]
-['cifar10', 'spiral']
+>>> [study.name for study in depthscope.studies()]  # doctest: +ELLIPSIS
+['cifar10', 'constructed', 'depth-1000', ..., 'spiral']
 
 A model of your own: `probe` and `compare`. The verbs of studies, as on the command line: `run`, `plan`, `costs`,
 `calibrate`, `status`, `make_report`, `studies`, `tune`, `study_schema`.
