@@ -95,7 +95,13 @@ def test_a_study_without_a_place_on_the_page_is_refused() -> None:
 def test_every_place_is_of_a_study_of_ours_or_waits_for_one() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for name, content in re.findall(r"<!-- made: (.*?) -->\n(.*?)<!-- end -->", text, re.DOTALL):
-        assert name in bundled() or content == "Not run yet.\n"
+        assert name in (*bundled(), "names") or content == "Not run yet.\n"
+
+
+def test_the_table_of_names_is_that_of_the_catalogue() -> None:
+    maker = load()
+    text = PAGE.read_text(encoding="utf-8")
+    assert maker.fill(text, "names", maker.catalogue()) == text, "make it anew: python docs/make_repairs.py"
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(((?!https?:|#)[^)#]+)", PAGE.read_text("utf-8")))))
