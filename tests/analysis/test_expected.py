@@ -172,6 +172,9 @@ def test_profile_ends_at_one_and_falls_by_the_factor() -> None:
         {"activation": "relu"},
         {"activation": "tanh", "norm": "batch"},
         {"activation": "relu", "norm": "batch", "shortcut": "identity"},
+        {"backend": "torch", "norm": "layer"},
+        {"backend": "torch", "norm": "mine:norm"},
+        {"backend": "torch", "shortcut": "mine:shortcut"},
     ],
 )
 def test_no_closed_form_is_none(changes: dict[str, Any]) -> None:

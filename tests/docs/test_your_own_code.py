@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,19 @@ def test_the_example_runs_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_p
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "rings"]:
             del sys.modules[name]
+
+
+def test_the_clip_on_the_page_clips() -> None:
+    import torch
+
+    [block] = [each for each in re.findall(r"```python\n(.*?)```", DOC, re.DOTALL) if "def by_value" in each]
+    told: dict[str, Any] = {}
+    exec(compile(block, "docs/your-own-code.md", "exec"), told)
+    model = torch.nn.Linear(1, 3, bias=False)
+    clip = told["by_value"](model, limit=0.5)
+    model.weight.grad = torch.tensor([[2.0], [-3.0], [0.25]])
+    clip()
+    assert model.weight.grad.flatten().tolist() == [0.5, -0.5, 0.25]
 
 
 @pytest.mark.slow

@@ -22,6 +22,11 @@ from depthscope.study.catalog import CATALOG
 Array = NDArray[Any]
 
 SHORTCUTS = CATALOG["family"]["mlp"].accepts["shortcut"]
+WRITTEN_OUT = (
+    *("none", "identity", "identity_2", "constant_scaling", "highway", "dense", "scaled"),
+    *("rezero", "skipinit", "stochastic_depth"),
+)
+"""What `written_out` has; the formula of any other is its conformance case's."""
 
 
 def twin(shortcut: str, activation: str, norm: str, depth: int = 8) -> tuple[Stack, dict[str, Array], MLP]:
@@ -154,7 +159,7 @@ def points(num: int = 7) -> Tensor:
     return torch.randn(num, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("shortcut", SHORTCUTS)
+@pytest.mark.parametrize("shortcut", WRITTEN_OUT)
 def test_a_shortcut_is_its_formula(shortcut: str) -> None:
     model = drawn(mlp(depth=DEPTH, width=WIDTH, shortcut=shortcut, shortcut_options=OPTIONS.get(shortcut, {})))
     model.eval()

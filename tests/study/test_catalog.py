@@ -54,6 +54,10 @@ def test_every_entry_is_told_and_keeps_its_own_limits(kind: Kind, name: str, ent
     assert set(entry.limits) <= set(entry.options)
     assert fill_options(kind, name, {}) == dict(entry.options)
     assert fill_options(kind, name, entry.options) == dict(entry.options)
+    built_of = kind in ("shortcut", "norm", "activation", "init")
+    assert bool(entry.families) == built_of
+    assert set(entry.families) <= set(CATALOG["family"])
+    assert set(entry.closed) <= set(entry.accepts) & set(USER_KINDS)
     for field, values in entry.accepts.items():
         assert field in RunSpec.model_fields
         known = CATALOG.get(field)  # type: ignore[call-overload]

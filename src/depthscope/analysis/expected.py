@@ -85,7 +85,7 @@ def _log_profile(spec: RunSpec) -> Array | None:
         if spec.shortcut != "none" or spec.activation != "relu":
             return None
         return np.asarray(0.5 * math.log(math.pi / (math.pi - 1.0)) * np.arange(spec.depth, -1.0, -1.0))
-    if spec.shortcut not in ("none", "identity") or spec.activation not in ("tanh", "linear"):
+    if spec.norm != "none" or spec.shortcut not in ("none", "identity") or spec.activation not in ("tanh", "linear"):
         return None
     if spec.init not in ("gaussian", "orthogonal"):
         return None
