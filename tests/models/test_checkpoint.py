@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor, nn
 
 from depthscope.core.profile import Addition, Point
 from depthscope.models.checkpoint import Blocks, segments
+from depthscope.models.convnet import cifar_resnet
+from depthscope.models.init import build
+from depthscope.models.preact import preact_resnet
 from depthscope.probes.watch import profile
 
 
@@ -45,7 +49,7 @@ def trained(model: nn.Module, steps: int = 3) -> dict[str, Tensor]:
     for step in range(steps):
         torch.manual_seed(100 + step)
         optimizer.zero_grad(set_to_none=True)
-        output = model(torch.randn(5, 3, 6, 6))
+        output = model(torch.randn(5, 3, 8, 8))
         output.square().mean().backward()
         optimizer.step()
         kept[f"output {step}"] = output.detach()
@@ -59,6 +63,25 @@ def test_no_bit_differs_with_batch_norm_and_dropout() -> None:
     assert plain.keys() == spared.keys()
     assert [name for name in plain if not torch.equal(plain[name], spared[name])] == []
     assert int(spared["1.0.bn.num_batches_tracked"]) == 3
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        partial(cifar_resnet, depth=20, shortcut="B"),
+        partial(cifar_resnet, depth=20, shortcut="stochastic_depth", shortcut_options={"survival": 0.5}),
+        partial(preact_resnet, depth=29, bottleneck=True),
+        partial(preact_resnet, depth=20, shortcut="dropout"),
+    ],
+    ids=["B", "stochastic depth", "bottleneck", "dropout"],
+)
+def test_no_bit_differs_in_the_families_of_the_thousand_layers(family: Callable[..., nn.Module]) -> None:
+    def left(on: bool) -> dict[str, Any]:
+        model, _ = build(lambda: family(width=4, checkpointing=on), seed=0)
+        return trained(model, steps=2)
+
+    plain, spared = left(False), left(True)
+    assert [name for name in plain if not torch.equal(plain[name], spared[name])] == []
 
 
 def test_each_block_but_the_last_segments_is_computed_twice() -> None:

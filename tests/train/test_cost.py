@@ -100,8 +100,10 @@ def torch_peak(spec: RunSpec) -> int:
         {"measures": ("layers",)},
         {"batch_size": 8},
         {"width": 48, "depth": 8, "batch_size": 4, "optimizer": "adam"},
+        # Its first segment is its fullest, since images are large there.
+        {"depth": 50, "model_options": {"checkpointing": True}},
     ],
-    ids=["plain", "adam", "float64", "layers", "small batch", "heavy weights"],
+    ids=["plain", "adam", "float64", "layers", "small batch", "heavy weights", "checkpointing"],
 )
 def test_the_memory_of_torch_is_what_its_allocator_measures(changes: dict[str, Any]) -> None:
     pytest.importorskip("torch")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.hooks import RemovableHandle
 
+from depthscope.models.checkpoint import Blocks, segments
 from depthscope.models.construct import construct, seeded
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
@@ -31,7 +34,8 @@ class Passes:
 
     Attributes:
         flops: of the forward pass; a multiply and an add are two.
-        saved: bytes that are saved for the backward pass, without parameters, which are there anyway.
+        saved: bytes that are saved for the backward pass, without parameters, which are there anyway. Of a network
+            that computes segments again, at the fullest moment: with what the largest segment saves.
         largest: bytes of the largest of them.
     """
 
@@ -58,22 +62,70 @@ def network_of(spec: RunSpec, data: DataShape) -> tuple[nn.Module, Tensor]:
 def count_passes(model: nn.Module, x: Tensor) -> Passes:
     """One forward pass in training mode, on `_NUM` examples."""
     ours = {_key(tensor) for tensor in (*model.parameters(), *model.buffers())}
-    # Kept until the end: the address of a tensor that is gone may be given to the next.
-    saved: dict[object, Tensor] = {}
+    saved = _Saved()
 
     def pack(tensor: Tensor) -> Tensor:
         if _key(tensor) not in ours:
-            saved[_key(tensor)] = tensor
+            saved.here[_key(tensor)] = tensor
         return tensor
 
     counter = FlopCounterMode(display=False)
-    with seeded(0), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), torch.enable_grad(), counter:
-        output = model.train()(x)
+    hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+    with seeded(0), hooks, torch.enable_grad(), _told_apart(model.train(), saved), counter:
+        output = model(x)
     del output
-    sizes = [tensor.untyped_storage().nbytes() for tensor in saved.values()]
-    return Passes(
-        flops=counter.get_total_flops() // _NUM, saved=sum(sizes) // _NUM, largest=max(sizes, default=0) // _NUM
-    )
+    num_bytes, largest = saved.fullest()
+    return Passes(flops=counter.get_total_flops() // _NUM, saved=num_bytes // _NUM, largest=largest // _NUM)
+
+
+class _Saved:
+    """What a forward pass saves, by the checkpointed segment that saves it.
+
+    Attributes:
+        always: what is there all the time: the inputs of segments, and what is saved outside of them.
+        segments: what is there only while the backward pass is in that segment.
+        here: the one of these that the pass is in now.
+    """
+
+    def __init__(self) -> None:
+        # Tensors are kept until the end: the address of one that is gone may be given to the next.
+        self.always: dict[object, Tensor] = {}
+        self.segments: list[dict[object, Tensor]] = []
+        self.here = self.always
+
+    def enter(self, _module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        """A segment begins."""
+        self.always.update((_key(tensor), tensor) for tensor in inputs)
+        self.segments.append({})
+        self.here = self.segments[-1]
+
+    def leave(self, *_: object) -> None:
+        """The last segment ends."""
+        self.here = self.always
+
+    def fullest(self) -> tuple[int, int]:
+        """(bytes at the fullest moment, bytes of the largest tensor)."""
+        moments = [{**self.always, **segment} for segment in self.segments or [{}]]
+        sizes = [[tensor.untyped_storage().nbytes() for tensor in moment.values()] for moment in moments]
+        return max(map(sum, sizes)), max((size for moment in sizes for size in moment), default=0)
+
+
+@contextmanager
+def _told_apart(model: nn.Module, saved: _Saved) -> Iterator[None]:
+    """Inside, checkpointing is off: `saved` is told which segment the forward pass is in, and sees all of it."""
+    chains = [each for each in model.modules() if isinstance(each, Blocks) and each.checkpointing]
+    handles: list[RemovableHandle] = []
+    for chain in chains:
+        chain.checkpointing = False
+        handles.extend(chain[start].register_forward_pre_hook(saved.enter) for start, _ in segments(len(chain)))
+        handles.append(chain.register_forward_hook(saved.leave))
+    try:
+        yield
+    finally:
+        for chain in chains:
+            chain.checkpointing = True
+        for handle in handles:
+            handle.remove()
 
 
 def time_forward(spec: RunSpec, context: Context, num: int, clock: Callable[[], float]) -> float:
