@@ -101,11 +101,9 @@ from torch import nn
 from depthscope.models.shortcuts import Join, Shortcut, unweighted
 
 class Noisy(Join):
-    initial = {"scale": 0.5}
-
     def __init__(self, site):
         super().__init__()
-        self.scale = nn.Parameter(torch.full((1,), 0.5))
+        self.scale = nn.Parameter(torch.full((1,), 0.5))  # a constant: it stays
 
     def forward(self, s, f):
         return s + self.scale * torch.rand_like(f) * f
