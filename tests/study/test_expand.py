@@ -265,7 +265,7 @@ TORCH_AXES: dict[str, list[Any]] = {
 )
 def test_any_field_can_be_an_axis(lab: Document, torch_run: Document, backend: str, axis: str) -> None:
     base, values = (lab, LAB_AXES[axis]) if backend == "numpy" else (torch_run, TORCH_AXES[axis])
-    more = {
+    more: dict[str, Document] = {
         "model_options.heads": {"family": "mine.models:net"},
         "zero_last_gamma": {"shortcut": "A"},
         "shortcut_options.bias": {"shortcut": "highway"},
