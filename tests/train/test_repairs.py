@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from depthscope.record.events import Ended, Rows
 from depthscope.study.catalog import CATALOG, Kind
@@ -15,6 +15,7 @@ from depthscope.study.expand import Task, expand
 from depthscope.study.run import RunSpec
 from depthscope.study.toml import load
 from depthscope.train.build import Context
+from depthscope.train.network import make_module
 from depthscope.train.start import run_task
 
 STEPS = 15
@@ -112,3 +113,19 @@ def test_every_name_of_the_catalogue_is_in_some_arm() -> None:
     known = {(kind, name) for kind in kinds for name in CATALOG[kind] if "torch" in CATALOG[kind][name].targets}
     tried = {(kind, getattr(spec, kind)) for spec in ARMS.values() for kind in kinds}
     assert known - tried == set(EXEMPT)
+
+
+@pytest.mark.parametrize("study", ["repairs-spiral", "repairs-cifar10"])
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_the_control_of_a_highway_has_as_many_weights(study: str, size: str) -> None:
+    found: dict[str, dict[int, int]] = {"highway": {}, "highway-control": {}}
+    made = expand(load(study, size))
+    for cell in made.cells:
+        name = cell.arm.removesuffix("-wide")
+        if name in found and cell.axes["depth"] not in found[name]:
+            spec = made.runs[cell.run_id]
+            with torch.device("meta"):
+                model = make_module(spec, (2,) if spec.data == "spiral" else (3, 16, 16), 10)
+            found[name][cell.axes["depth"]] = sum(each.numel() for each in model.parameters())
+    for depth, count in found["highway"].items():
+        assert found["highway-control"][depth] == pytest.approx(count, rel=0.05)
