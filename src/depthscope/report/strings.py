@@ -177,11 +177,11 @@ _TABLE: dict[str, tuple[str, str]] = {
     "quantity.lesion_accuracy": ("training accuracy without this branch", "去掉该支路后的训练准确率"),
     "lesion_section": ("One branch taken out", "去掉一个支路"),
     "lesion_caption": (
-        "What the trained network loses when one residual branch is taken out, at the layer where that branch ended, "
-        "on a fixed batch of training examples in evaluation mode. Lines are medians over seeds, bands reach from the "
-        "smallest seed to the largest.",
-        "对训练好的网络每次去掉一个残差支路后的结果，画在该支路末端的层上；在固定的一批训练样本上以评估模式测得。"
-        "线为各随机种子的中位数，色带从最小值到最大值。",
+        "The trained network without one of its residual branches, at the layer where that branch ended, on the first "
+        "256 training examples or fewer, in evaluation mode. The intact network's loss on all training examples stands "
+        "in the table of the part. Lines are medians over seeds, bands reach from the smallest seed to the largest.",
+        "训练好的网络去掉一个残差支路后的结果，画在该支路末端的层上；在前 256 个训练样本（或更少）上以评估模式测得。"
+        "完整网络在全部训练样本上的损失见该部分的表格。线为各随机种子的中位数，色带从最小值到最大值。",
     ),
     "quantity.w_norm": ("|W|, the weight", "|W|，权重"),
     "quantity.h_mean_abs": ("mean |h|", "|h| 的均值"),
