@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
 
 from depthscope.record.events import Ended, Rows
 from depthscope.study.catalog import CATALOG, Kind
