@@ -152,7 +152,7 @@ REFUSED = [
         JOIN.format("s + f[:, :3]") + MADE,
         "code:go: raised RuntimeError: The size of tensor a (4) must match",
     ),
-    ("shortcut", JOIN.format("(s + f).view(-1, 4, 16, 16)") + MADE, "code:go: raised RuntimeError: "),
+    ("shortcut", JOIN.format("(s + f).view(-1, 4, 8, 8)") + MADE, "code:go: raised RuntimeError: "),
     (
         "shortcut",
         HEAD + "class J(Join):\n def __init__(self):\n  super().__init__()\n  self.a = nn.Parameter(torch.randn(1))\n"
@@ -182,6 +182,79 @@ REFUSED = [
         "def go(model): return lambda: [each.grad.mul_(float('nan')) for each in model.parameters()]",
         "code:go: made the gradient of stem.conv.weight one that is not finite.",
     ),
+    (
+        "clip",
+        "def go(model):\n model.requires_grad_(False)\n return lambda: None",
+        "code:go: set requires_grad of stem.conv.weight to False. A clip changes gradients",
+    ),
+    (
+        "clip",
+        "def go(model): return lambda: [setattr(each, 'grad', None) for each in model.parameters()]",
+        "code:go: left no parameter a gradient (grad is None), so nothing would be trained.",
+    ),
+    (
+        "clip",
+        "class go:\n def __init__(self, model): ...\n def __call__(self): 1 / 0",
+        "code:go: raised ZeroDivisionError",
+    ),
+    ("activation", HEAD + "S = nn.ReLU()\ndef go(): return S", "code:go: returned the same ReLU twice. Make a new mod"),
+    ("norm", HEAD + "S = nn.Identity()\ndef go(): return S", "code:go: returned the same Identity twice."),
+    (
+        "shortcut",
+        HEAD + "S = Add()\ndef go(site): return Shortcut(skip=unweighted(site), join=S)",
+        "the same Add as join",
+    ),
+    (
+        "shortcut",  # once in a network: what a run has learned would go into the next
+        HEAD + "S = nn.Identity()\ndef go(site): return None if site.block else Shortcut(skip=S, join=Add())",
+        "code:go: returned the same Identity as skip twice.",
+    ),
+    ("activation", HEAD + "def go(): return nn.ReLU(inplace=True)", "code:go: stem.relu changes its input in place."),
+    (
+        "norm",
+        HEAD + "def go(): return nn.AdaptiveAvgPool2d(1)",
+        "code:go: stem.bn gave torch.float32 of shape [2, 4, 1, 1]; w",
+    ),
+    (
+        "activation",
+        HEAD + "def go(): return nn.Threshold(0.0, float('nan'))",
+        "code:go: stem.relu gave NaN for numbers between",
+    ),
+    (
+        "shortcut",
+        JOIN.format("(s + f).double()") + MADE,
+        "code:go: blocks.0.join gave torch.float64 of shape [2, 4, 8, 8",
+    ),
+    (
+        "shortcut",
+        HEAD + "def go(site): return Shortcut(skip=nn.AdaptiveAvgPool2d(1), join=Add())",
+        "code:go: blocks.0.join: the skip gave torch.float32 of shape [2, 4, 1, 1]; wanted the branch's torch.float32",
+    ),
+    (
+        "shortcut",
+        "import random\n" + JOIN.format("s + random.random() * f") + MADE,
+        "code:go: draws from the global generator of random in the forward pass",
+    ),
+    (
+        "shortcut",
+        JOIN.format("s + f\n hints = {'a': 0.1}") + MADE,
+        "code:go: blocks.0.join.hints: wanted a mapping of its",
+    ),
+    ("shortcut", JOIN.format("s + f\n initial = {'a': 1.0}") + MADE, "blocks.0.join.initial: wanted a mapping of its"),
+    ("shortcut", JOIN.format("s + f\n added = None") + MADE, "J.added: wanted a mapping of 'skip' or 'branch' to the"),
+    (
+        "shortcut",
+        JOIN.format(
+            "s + f\n def __init__(self):\n  super().__init__()\n  self.foo = nn.Identity()\n added = {'branch': 'foo'}"
+        )
+        + MADE,
+        "code:go: probe: module 'blocks.0.join.foo' was not called in the forward pass",
+    ),
+    (
+        "shortcut",  # a hook that gives None would change nothing
+        JOIN.format("s + f\n def without_branch(self, s): ...") + MADE,
+        "code:go: blocks.0.join.without_branch(s): gave NoneType; wanted a tensor of shape [2, 4, 8, 8].",
+    ),
 ]
 
 
@@ -191,8 +264,9 @@ def test_what_does_not_fit_is_told(
 ) -> None:
     name = package(monkeypatch, tmp_path, code=text)
     with pytest.raises(UserError) as told:
-        check_runs([RunSpec.model_validate({**TRAINED, field: f"{name}.code:go"})])
+        check_runs([RunSpec.model_validate({**TRAINED, "measures": ("layers", "lesion"), field: f"{name}.code:go"})])
     assert message in str(told.value).replace(f"{name}.", "")
+    assert f"{name}.code:go" in str(told.value)
     assert "\n" not in str(told.value)
 
 

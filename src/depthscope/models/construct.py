@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from depthscope.core.errors import UserError
+
 M = TypeVar("M", bound=nn.Module)
 
 
@@ -38,9 +40,18 @@ def construct(factory: Callable[[], M]) -> tuple[M, frozenset[str]]:
     The model is made twice, under two states of the global generators. What comes out equal is set (a mask,
     a scale of 1, a branch that shall start at 0); what differs is drawn, and so are tensors without an initial
     value, whose memory is NaN here.
+
+    Raises:
+        UserError: both times one and the same tensor: it would start as another network left it.
     """
     first, second = (_made(factory, seed) for seed in (1, 2))
     ours, theirs = _tensors(first), _tensors(second)
+    for name, tensor in ours.items():
+        if tensor is theirs.get(name):
+            raise UserError(
+                f"{name}: is the same tensor each time the network is made, and would start as the run before left it. "
+                "Make its module in the function, not once beside it."
+            )
     kept = {name for name, tensor in ours.items() if name in theirs and _same(tensor, theirs[name])}
     return first, frozenset(kept)
 

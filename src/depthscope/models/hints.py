@@ -6,10 +6,13 @@ it, in `initial`, own name -> value. Parameters of which nothing is said are tre
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import nn
+
+from depthscope.core.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,10 +22,20 @@ class ParamHint:
     Attributes:
         lr_scale: factor on the recipe's learning rate (Fixup: 0.1 for its scalars).
         weight_decay: whether the recipe's weight decay applies (ReZero: not to its a).
+
+    Raises:
+        UserError: a value of another kind.
     """
 
     lr_scale: float = 1.0
     weight_decay: bool = True
+
+    def __post_init__(self) -> None:
+        scale = self.lr_scale
+        if isinstance(scale, bool) or not isinstance(scale, int | float) or not (math.isfinite(scale) and scale >= 0):
+            raise UserError(f"ParamHint: wanted a finite number, 0 or more, for lr_scale, got {scale!r}.")
+        if not isinstance(self.weight_decay, bool):
+            raise UserError(f"ParamHint: wanted True or False for weight_decay, got {self.weight_decay!r}.")
 
 
 PLAIN = ParamHint()

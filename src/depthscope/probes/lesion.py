@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,7 +62,8 @@ def lesions(
         step: written into the rows.
 
     Raises:
-        UserError: a name that the model or the points do not have; see also `shadow.bare_copy`.
+        UserError: a name that the model or the points do not have; a `without_branch` that gives no tensor of
+            y's shape; see also `shadow.bare_copy`.
     """
     positions = {point.layer: index for index, point in enumerate(points)}
     for addition in additions:
@@ -85,7 +87,7 @@ def _without(model: nn.Module, addition: Addition) -> Iterator[None]:
     modules: dict[str, Any] = dict(model.named_modules())
     join: Any = modules.get(f"{addition.block}.join")
     if hasattr(join, "without_branch"):
-        hook = join.register_forward_hook(lambda module, operands, _: module.without_branch(operands[0]))
+        hook = join.register_forward_hook(partial(_shut, f"{addition.block}.join"))
     elif addition.branch in modules:
         hook = modules[addition.branch].register_forward_hook(lambda _module, _inputs, f: torch.zeros_like(f))
     else:
@@ -94,6 +96,15 @@ def _without(model: nn.Module, addition: Addition) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def _shut(name: str, join: Any, operands: tuple[Tensor, ...], y: Tensor) -> Tensor:
+    left = join.without_branch(operands[0])
+    # A hook that gives None changes nothing: the branch would count for nothing, unseen.
+    if not isinstance(left, Tensor) or left.shape != y.shape:
+        what = f"shape {list(left.shape)}" if isinstance(left, Tensor) else type(left).__name__
+        raise UserError(f"{name}.without_branch(s): gave {what}; wanted a tensor of shape {list(y.shape)}.")
+    return left
 
 
 def _judged(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[float, float]:

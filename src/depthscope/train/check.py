@@ -13,19 +13,11 @@ from depthscope.study.catalog import CATALOG, is_user_code
 from depthscope.study.metrics import PROBE
 from depthscope.study.run import OPTION_FIELDS, RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
-from depthscope.train.measure import PROBE_BATCH
 from depthscope.train.own import check_repairs
-from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes, probe_model, probe_stack
+from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes
 from depthscope.train.trial import try_known
-from depthscope.train.usercode import (
-    ProbeError,
-    as_user_error,
-    check_signature,
-    kept_cwd,
-    network_name,
-    takes,
-    user_targets,
-)
+from depthscope.train.trial_own import try_numpy, try_torch
+from depthscope.train.usercode import as_user_error, check_signature, kept_cwd, takes, user_targets
 
 
 class Claims(Protocol):
@@ -201,69 +193,7 @@ def _try(spec: RunSpec, data: Dataset) -> set[str]:
         raise UserError(f"{spec.data}: one example has shape {list(shape)}; {spec.family!r} wants {what}.")
     if spec.augment == "crop_flip" and len(shape) != 3:
         raise UserError(f"{spec.data}: one example has shape {list(shape)}; augment 'crop_flip' wants images.")
-    return _try_torch(spec, data) if spec.backend == "torch" else _try_numpy(spec, data)
-
-
-def _try_torch(spec: RunSpec, data: Dataset) -> set[str]:
-    import torch
-
-    from depthscope.models.construct import seeded
-    from depthscope.train.clip import try_clip
-    from depthscope.train.feed import taken
-    from depthscope.train.layout import lay_out
-    from depthscope.train.network import check_output, check_trainable, derived_of, make_network, points_of
-
-    x, y = taken(spec, data, data.train, PROBE_BATCH if own_probes(spec) else 2)
-    x = x.float()  # points of the laboratory are float64, whatever a run in torch takes them as
-    known = not is_user_code(spec.family)
-    with as_user_error(network_name(spec)):
-        model, _ = make_network(spec, data)
-        derived_of(spec, model)
-    with as_user_error(network_name(spec)), seeded(0):
-        if known and x.ndim == 4:
-            model = lay_out(model, "cpu")  # as for the training: code of the user's may not bear it
-        # In training mode a batch norm in a network of the user's would refuse what it need not be fed.
-        model.train(known)
-        with torch.enable_grad():
-            output = model(x[:2])
-        check_output(spec.family, output, len(x[:2]), data.num_classes)
-        check_trainable(spec.family, output, dict(model.named_parameters()))
-        if "layers" in spec.measures:
-            points_of(model, x)
-        with torch.enable_grad():
-            try_clip(spec, model, output)
-    rows = []
-    for target in own_probes(spec):
-        try:
-            with as_user_error(target):
-                rows += probe_model((target,), model, x, y, spec=spec, step=0)
-        except ProbeError as error:
-            raise UserError(str(error)) from error
-    return {quantity for _, _, quantity, _ in rows}
-
-
-def _try_numpy(spec: RunSpec, data: Dataset) -> set[str]:
-    import numpy as np
-
-    from depthscope.lab.stacks import init_params
-    from depthscope.train.numpy_loop import stack_of
-
-    if not own_probes(spec):
-        return set()
-    stack = stack_of(spec, num_inputs=data.train.x.shape[1], num_classes=data.num_classes)
-    draw: Any = spec.init
-    params = init_params(
-        stack, [spec.seed], init=draw, gain=spec.gain, stem_gain=spec.stem_gain, dtype=np.dtype(spec.precision)
-    )
-    one = {name: value[0] for name, value in params.items()}
-    rows = []
-    for target in own_probes(spec):
-        try:
-            with as_user_error(target):
-                rows += probe_stack((target,), stack, one, data.train.x, data.train.y, 0)
-        except ProbeError as error:
-            raise UserError(str(error)) from error
-    return {quantity for _, _, quantity, _ in rows}
+    return try_torch(spec, data) if spec.backend == "torch" else try_numpy(spec, data)
 
 
 def _check_claims(claims: Iterable[Claims], measured: set[str], among: Iterable[RunSpec]) -> None:

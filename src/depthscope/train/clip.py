@@ -7,7 +7,7 @@ Shape letters: U output units of all tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -34,30 +34,60 @@ def clipper(spec: RunSpec, model: nn.Module) -> Clip | None:
         known: Clip = resolve(target_of("clip", spec.clip, "torch"))(model, **spec.clip_options)
         return known
     made: Clip = call(spec.clip, {"model": model}, spec.clip_options)
-    if not callable(made):
+    if not callable(made) or isinstance(made, type):
         raise UserError(
             f"{spec.clip}: returned {made!r}; wanted a function without arguments, which changes gradients in place."
         )
     return made
 
 
-def try_clip(spec: RunSpec, model: nn.Module, output: Tensor) -> None:
-    """Call a clip of the user's once, on the gradients of `output`, and leave none.
+def try_clip(spec: RunSpec, model: nn.Module, x: Tensor) -> None:
+    """Make and call a clip of the user's once, in the order of a run's update, and leave no gradients.
+
+    Args:
+        spec: the run.
+        model: its model.
+        x: a few inputs.
 
     Raises:
-        UserError: it raises, gives no function, or makes a gradient that is not finite.
+        UserError: it raises, gives no function, changes which parameters are trained, takes all gradients away, or
+            makes one that is not finite.
     """
     if not is_user_code(spec.clip):
         return
-    output.square().mean().backward()  # type: ignore[no-untyped-call]
+    trained = {name: each.requires_grad for name, each in model.named_parameters()}
     with as_user_error(spec.clip):
         clip = clipper(spec, model)
-        assert clip is not None
+    assert clip is not None
+    _check_trained(spec.clip, trained, model)
+    model(x).square().mean().backward()
+    before = {name for name, each in model.named_parameters() if each.grad is not None}
+    finite = {name for name, each in model.named_parameters() if name in before and _finite(each.grad)}
+    with as_user_error(spec.clip):
         clip()
-    for name, each in model.named_parameters():
-        if each.grad is not None and not bool(each.grad.isfinite().all()):
+    _check_trained(spec.clip, trained, model)
+    after = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+    if before and not after:
+        raise UserError(f"{spec.clip}: left no parameter a gradient (grad is None), so nothing would be trained.")
+    for name, gradient in after.items():
+        # What is beyond bounds before any clip is the network's doing, and the run tells it.
+        if not _finite(gradient) and name in finite:
             raise UserError(f"{spec.clip}: made the gradient of {name} one that is not finite.")
+    for each in model.parameters():
         each.grad = None
+
+
+def _check_trained(target: str, trained: Mapping[str, bool], model: nn.Module) -> None:
+    for name, each in model.named_parameters():
+        if each.requires_grad != trained.get(name):
+            raise UserError(
+                f"{target}: set requires_grad of {name} to {each.requires_grad}. A clip changes gradients "
+                "(parameter.grad), and not which parameters have one."
+            )
+
+
+def _finite(gradient: Tensor | None) -> bool:
+    return gradient is not None and bool(gradient.isfinite().all())
 
 
 def clip_norm(model: nn.Module, *, max_norm: float) -> Clip:

@@ -126,6 +126,20 @@ def as_user_error(target: str) -> Iterator[None]:
         raise UserError(f"{target}: raised {told(error)}") from error
 
 
+@contextlib.contextmanager
+def told_of_network(spec: RunSpec) -> Iterator[None]:
+    """See `as_user_error`; and where a message names none of the run's user code, put the network's in front of it."""
+    try:
+        with as_user_error(network_name(spec)):
+            yield
+    except MissingDependencyError:
+        raise
+    except UserError as error:
+        if any(target in str(error) for target in user_targets(spec)):
+            raise
+        raise UserError(f"{network_name(spec)}: {error}") from error
+
+
 def takes(target: str, name: str, *, by_name: bool = False) -> bool:
     """Whether the function has an argument of this name, or (unless `by_name`) takes any."""
     parameters = _parameters(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import nn
@@ -38,6 +39,12 @@ class Shortcut:
             if not isinstance(given, kind):
                 of = "torch.nn.Module" if kind is nn.Module else "depthscope.models.shortcuts.Join"
                 raise UserError(f"Shortcut: wanted a {of} for {part}, got {given!r}.")
+        added: object = self.join.added
+        if not isinstance(added, Mapping):
+            raise UserError(
+                f"{type(self.join).__name__}.added: wanted a mapping of 'skip' or 'branch' to the submodule of the "
+                f"join that gives it, got {added!r}."
+            )
         inside = {name for name, _ in self.join.named_modules()}
         for operand, name in self.join.added.items():
             if operand not in OPERANDS or name not in inside or not name:
