@@ -144,8 +144,10 @@ def test_zero_last_gamma_finds_the_end_of_a_branch_behind_any_join(shortcut: str
     ],
 )
 def test_zero_last_gamma_is_refused_where_a_branch_ends_in_something_else(make: Any) -> None:
-    with pytest.raises(UserError, match=r"zero_last_gamma: .* is no normaliser"):
+    with pytest.raises(UserError, match=r"zero_last_gamma: .* is no normaliser") as told:
         build(make, seed=0, zero_last_gamma=True)
+    end = str(told.value).split()[1].rstrip(",")
+    assert f"nor is {end}," not in str(told.value)  # it is named once
 
 
 class Dropping(nn.Module):

@@ -47,7 +47,7 @@ def _end_of(model: nn.Module, addition: Addition) -> str:
         return last
     raise UserError(
         f"zero_last_gamma: {addition.branch}, the end of a residual branch, is no normaliser"
-        + (f", nor is {last}, the last of {addition.block}'s branch." if last else ".")
+        + (f", nor is {last}, the last of {addition.block}'s branch." if last not in ("", addition.branch) else ".")
         + " Choose a norm and a family whose branches end in one, or leave zero_last_gamma out."
     )
 
