@@ -38,7 +38,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from depthscope.analysis.intervals import paired_t_interval
+from depthscope.analysis.intervals import has_no_spread, paired_t_interval
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, Mapping[int, float | None]]
@@ -96,12 +96,13 @@ def compare_all(columns: Columns, *, level: float = 0.95) -> Comparisons:
 
     pairs, means, variances, dfs = [], [], [], []
     for a, b in combinations(columns, 2):
-        values = np.array(paired_t_interval(columns[a], columns[b]).values)
-        if len(values) > 1:
+        made = paired_t_interval(columns[a], columns[b])
+        if made.value is not None and made.n > 1:
             pairs.append((a, b))
-            means.append(float(values.mean()))
-            variances.append(float(values.var(ddof=1)))
-            dfs.append(len(values) - 1)
+            means.append(made.value)
+            # Of equal differences, whose mean may be rounded, the sum of squares need not come out as 0.
+            variances.append(0.0 if has_no_spread(made) else float(np.var(made.values, ddof=1)))
+            dfs.append(made.n - 1)
     s2, df = np.array(variances), np.array(dfs, dtype=np.float64)
     prior = prior_of(s2, df, num_arms=len(columns))
     p_values: dict[tuple[str, str], float] = {}
