@@ -170,7 +170,8 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("claims/5/direction", "up", "claims.5.direction", "wanted 'increasing' or 'decreasing', got 'up'."),
     ("claims/6/a", [], "claims.6.a", "wanted at least 2 entries, got []."),
     ("claims/6/a/1/arm", "skp", "claims.6.a.1.arm", "unknown arm 'skp'. Did you mean 'skip'?"),
-    ("claims/6/a/1", DEEP, "claims.6.a.1", "stands twice in the list; each alternative is counted once."),
+    ("claims/6/a/1", DEEP, "claims.6.a.1", "means the same runs as a.0; each alternative is counted once."),
+    ("claims/6/a/1", {"arm": "plain", "where": {"depth": 8}}, "claims.6.a.1", "means the same runs as a.0; each"),
     ("claims/6/a/1", SHALLOW, "claims.6.b", "means the same runs as a.1, so the difference would be 0"),
     ("claims/6/b", None, "claims.6.b", "missing"),
     ("claims/6/than", None, "claims.6.than", "missing"),
@@ -183,7 +184,7 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("claims/5", ONE_WAY, "claims.5.within", "so with 1 the claim could never fail."),
     ("claims/0/b/where/depth", "max", "claims.0.b", "means the same runs as a, so the difference would be 0"),
     ("claims/1/second/1/where/depth", 8, "claims.1.second.1", "means the same runs as second.0"),
-    ("claims/1/second", FIRST, "claims.1.second", "is the same as `first`, so the difference would be 0"),
+    ("claims/1/second", FIRST, "claims.1.second", "means the same runs as `first`, so the difference would be 0"),
     ("claims/4", SWAPPED, "claims.4.a", "is the shallower (depth 4, and b has 8); the claim says that "),
     # ranking
     (f"{MAIN}/ranked", "train_los", "parts.main.ranked", "of 'train_los' neither side is worse; wanted a loss or an"),
@@ -240,6 +241,14 @@ def test_there_are_more_than_thirty_kinds() -> None:
 
 def test_the_document_itself_is_sound(document: Document) -> None:
     assert len(expand(parse(tomli_w.dumps(document), source="mine.toml")).runs) == 10
+
+
+def test_two_arms_that_are_the_same_run_are_one_alternative(document: Document, told: Told) -> None:
+    put(document, f"{MAIN}/arms/1/set", {"shortcut": "none"})  # as the other arm has it by default
+    alternative, second = dict(told(document)), "means the same runs as `first`, so the difference would be 0"
+    assert list(alternative) == ["claims.1.second", "claims.6.a.1"]
+    assert alternative["claims.6.a.1"] == "means the same runs as a.0; each alternative is counted once."
+    assert alternative["claims.1.second"].startswith(second)
 
 
 def test_what_tuning_cannot_have(document: Document, told: Told) -> None:

@@ -142,27 +142,37 @@ def claim_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str,
                 yield from _select_faults(part, claim.part, select, cells, f"{path}.{below}" if below else path)
             if isinstance(claim, MonotoneClaim):
                 yield from _monotone_faults(claim, part, cells, path)
-            yield from _comparison_faults(claim, part, cells, path)
+            if not any(_axis_faults(part, claim.part)):  # which can make runs equal that are not meant to be
+                yield from _comparison_faults(claim, part, cells, path)
 
 
 def _comparison_faults(claim: Claim, part: Part, cells: Sequence[Cell], path: str) -> Iterator[tuple[str, str]]:
     """A comparison of runs with themselves, and a claim of no degradation that has its two sides the wrong way."""
+    sides = {below: matching(cells, claim.part, select) for below, select in located_selects(claim)}
+    identities = {below: {_identity(cell) for cell in side} for below, side in sides.items()}
+
+    def same_runs(a: str, b: str) -> bool:
+        return bool(sides[a]) and identities[a] == identities[b]
+
     pairs: list[tuple[str, str]] = []
     match claim:
         case DifferenceClaim() | NoDegradationClaim():
             pairs = [("a", "b")]
         case SomeDifferenceClaim():
             pairs = [(f"a.{index}", "b") for index in range(len(claim.a))]
-            for index, select in enumerate(claim.a):
-                if select in claim.a[:index]:
-                    yield f"{path}.a.{index}", "stands twice in the list; each alternative is counted once."
+            for index in range(len(claim.a)):
+                twin = next((other for other in range(index) if same_runs(f"a.{other}", f"a.{index}")), None)
+                if twin is not None:
+                    yield f"{path}.a.{index}", f"means the same runs as a.{twin}; each alternative is counted once."
         case DifferenceInDifferencesClaim():
             pairs = [("first.0", "first.1"), ("second.0", "second.1")]
-            if claim.first == claim.second:
-                yield f"{path}.second", "is the same as `first`, so the difference would be 0 whatever is measured."
-    sides = {below: matching(cells, claim.part, select) for below, select in located_selects(claim)}
+            if all(same_runs(a, b) for a, b in zip(*pairs, strict=True)):
+                yield (
+                    f"{path}.second",
+                    "means the same runs as `first`, so the difference would be 0 whatever is measured.",
+                )
     for a, b in pairs:
-        if sides[a] and {_identity(cell) for cell in sides[a]} == {_identity(cell) for cell in sides[b]}:
+        if same_runs(a, b):
             yield (
                 f"{path}.{b}",
                 f"means the same runs as {a}, so the difference would be 0 whatever is measured; at a size that has no "
