@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor, nn  # noqa: E402
 
-from depthscope.models.hints import ParamHint  # noqa: E402
+from depthscope.models.hints import ParamHint, parameter_groups  # noqa: E402
 from depthscope.study.run import RunSpec  # noqa: E402
 from depthscope.train.network import make_module  # noqa: E402
 from depthscope.train.optim import make_optimizer, set_rate  # noqa: E402
@@ -87,6 +87,20 @@ def test_without_hints_there_is_one_group_as_torch_makes_it() -> None:
     assert {name: group[name] for name in group if name != "params"} == {
         name: plain[name] for name in plain if name != "params"
     }
+
+
+def test_the_groups_serve_an_optimiser_and_a_scheduler_of_ones_own() -> None:
+    model = Scaled()
+    optimizer = torch.optim.AdamW(parameter_groups(model, lr=0.4), lr=0.4, weight_decay=0.3)
+    assert [(group["lr"], group["weight_decay"]) for group in optimizer.param_groups] == [
+        (0.4, 0.3),
+        (pytest.approx(0.04), 0.3),
+        (0.4, 0.0),
+    ]
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    optimizer.step()
+    scheduler.step()
+    assert [group["lr"] for group in optimizer.param_groups] == [0.2, pytest.approx(0.02), 0.2]
 
 
 def test_what_the_optimiser_remembers_is_restored_by_parameter() -> None:

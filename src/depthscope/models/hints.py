@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -41,6 +42,9 @@ class ParamHint:
 PLAIN = ParamHint()
 """What a parameter asks for that asks for nothing."""
 
+LR_SCALE = "lr_scale"
+"""Key of an optimiser's group under which the factor on its learning rate is kept, where there is one."""
+
 
 def hints_of(model: nn.Module) -> dict[str, ParamHint]:
     """Name -> hint of every parameter that asks for something else than `PLAIN`."""
@@ -52,3 +56,34 @@ def hints_of(model: nn.Module) -> dict[str, ParamHint]:
             if isinstance(hint, ParamHint) and hint != PLAIN:
                 found[f"{prefix}.{own_name}" if prefix else own_name] = hint
     return found
+
+
+def parameter_groups(model: nn.Module, *, lr: float) -> list[dict[str, Any]]:
+    """All parameters of a model, for any optimiser of torch: a group for each treatment that they ask for.
+
+    Parameters of which the model says nothing are the first group, treated as the optimiser's own arguments say; each
+    other treatment has a group of its own, in an order that does not depend on where in the model it is asked for.
+    Groups without weight decay say `weight_decay = 0`. Those with a factor on the learning rate say their own `lr`,
+    from which torch's schedulers go on, and the factor as `lr_scale` for loops that set the rate themselves.
+
+    Args:
+        model: whose modules may have `hints`.
+        lr: the recipe's learning rate; the optimiser is to be given the same.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    # A parameter that a module leaves out, such as the bias of a convolution, has a hint and no tensor.
+    hints = {id(named[name]): hint for name, hint in hints_of(model).items() if name in named}
+    parameters = list(model.parameters())
+    asked = sorted(set(hints.values()) - {PLAIN}, key=lambda hint: (hint.lr_scale, hint.weight_decay))
+    groups = []
+    for hint in (PLAIN, *asked):
+        own = [each for each in parameters if hints.get(id(each), PLAIN) == hint]
+        if own:
+            groups.append({"params": own, **_differs(hint, lr)})
+    return groups
+
+
+def _differs(hint: ParamHint, lr: float) -> dict[str, Any]:
+    """What of a group's options is not the recipe's."""
+    scale = {} if hint.lr_scale == 1 else {"lr": lr * hint.lr_scale, LR_SCALE: hint.lr_scale}
+    return scale if hint.weight_decay else {**scale, "weight_decay": 0.0}
