@@ -167,3 +167,37 @@ def test_an_interruption_says_what_to_do(call: Call, tmp_path: Path, monkeypatch
     assert shell.code == 130
     assert "the same command continues" in shell.err
     assert "Traceback" not in shell.err
+
+
+HALF = """
+name = "half"
+title = { en = "Half a repair" }
+seeds = 1
+[base]
+backend = "torch"
+family = "mlp"
+depth = 2
+width = 4
+norm = "batch"
+activation = "tanh"
+init = "lsuv"
+data = "spiral"
+optimizer = "adam"
+lr = 0.01
+steps = 1
+[[parts.main.arms]]
+name = "x"
+set = {}
+"""
+
+
+def test_half_a_repair_is_remarked_and_run(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "half.toml").write_text(HALF, encoding="utf-8")
+    remark = "arm x: init 'lsuv' goes with norm 'none' in its paper (Mishkin 2016); here norm is 'batch'"
+    told = json.loads(call("plan", tmp_path / "half.toml", "--json").out)["remark"]
+    assert remark in told.replace("Arm x", "arm x")
+    shell = call("plan", tmp_path / "half.toml")
+    assert (shell.code, " ".join(shell.out.split()).count(told)) == (0, 1)
+    shell = call("run", tmp_path / "half.toml", "--out", tmp_path / "out", "--workers", "1")
+    assert (shell.code, " ".join(shell.err.split()).count(told)) == (0, 1)

@@ -38,5 +38,6 @@ from depthscope.record.events import Retried as Retried
 from depthscope.record.events import Started as Started
 from depthscope.study.expand import Cell as Cell
 from depthscope.study.expand import Plan as Plan
+from depthscope.study.halves import half_repairs as half_repairs
 from depthscope.study.outline import outlines as outlines
 from depthscope.study.schema import study_schema as study_schema

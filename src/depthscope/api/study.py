@@ -22,6 +22,7 @@ from depthscope.record.folder import check_folder, default_folder, recorded_runs
 from depthscope.record.holder import LEASE_S
 from depthscope.record.sinks import check_logs
 from depthscope.study.expand import Plan, Task
+from depthscope.study.halves import half_repairs
 from depthscope.study.selection import is_selection
 from depthscope.study.study import StudySpec
 from depthscope.train.build import DEVICES, Context, check_precision, choose_device
@@ -144,6 +145,9 @@ def run(
         watcher.on_note(f"All {len(planned.runs)} runs are done already; they are judged and shown again.")
     if planned.study.tuning and not is_selection(planned.study):
         watcher.on_note(_untuned(planned.study, study))
+    halves = half_repairs(planned)
+    if halves and not planned.study.tuned:  # of a study that was tuned, the selection has told it
+        watcher.on_note(halves)
     if not left:
         write_study(folder, planned.study)
         _export(planned, folder, logs, watcher)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from depthscope.api import outlines
+from depthscope.api import half_repairs, outlines
 from depthscope.cli.tables import console, print_json
 
 Counts = Mapping[str, Any] | None
@@ -39,6 +39,7 @@ def plan(planned: Any, costs: Counts, estimate: Any = None, *, as_json: bool) ->
         if estimate is not None:
             names = ("seconds", "low", "high", "work", "workers", "at_most")
             document["estimate"] = {name: getattr(estimate, name) for name in names}
+        document["remark"] = half_repairs(planned)
         print_json(document)
         return
     out = console()
@@ -66,6 +67,9 @@ def plan(planned: Any, costs: Counts, estimate: Any = None, *, as_json: bool) ->
     out.print(Text("\nClaims:" if claims else "\nNo claims: the page will show the figures alone."))
     for each in claims:
         out.print(Text(f"- {each}"))
+    remark = half_repairs(planned)
+    if remark:
+        out.print(Text(f"\n{remark}"))
 
 
 def _rows(planned: Any, costs: Counts, estimate: Any) -> Iterator[dict[str, Any]]:

@@ -33,6 +33,8 @@ class Entry:
         families: for what a network is built of (shortcut, norm, activation, init), the families that take it.
         accepts: for a family or an initialiser, the values that it takes in other fields of a run.
         closed: of those fields, the ones in which it takes no code of the user's.
+        goes_with: field of a run -> values that its paper has with it, where it is no more than a part of a repair; a
+            run with others is a run all the same, of which the plan has a remark.
         draws: whether a network with it draws at random in a training step, as dropout does.
         sources: keys of the bibliography (`report/citations`).
     """
@@ -46,6 +48,7 @@ class Entry:
     families: tuple[str, ...] = ()
     accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     closed: tuple[str, ...] = ()
+    goes_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     draws: bool = False
     sources: tuple[str, ...] = ()
 

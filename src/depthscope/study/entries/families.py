@@ -88,6 +88,7 @@ FAMILY: Mapping[str, Entry] = {
             "zero_last_gamma": (False,),
         },
         closed=("shortcut", "norm", "activation"),
+        goes_with={"clip": ("agc",)},
         sources=("brock2021characterizing", "brock2021nfnet"),
     ),
 }

@@ -66,6 +66,7 @@ NORM: Mapping[str, Entry] = {
     "fixup": Entry(
         summary="Fixup's scalars instead: a bias before each weight and activation, one multiplier a branch",
         targets={"torch": f"{_NORMS}:fixup"},
+        goes_with={"init": ("fixup",), "shortcut": ("A", "A_pool", "identity_2")},
         sources=("zhang2019fixup",),
         families=RESIDUAL,
     ),
@@ -102,6 +103,7 @@ ACTIVATION: Mapping[str, Entry] = {
     "tat": Entry(
         summary="tailored leaky ReLU: sqrt(2/(1+a^2)) times a leaky ReLU whose slope a the depth decides",
         targets={"torch": f"{_ACTIVATIONS}:tat"},
+        goes_with={"init": ("tat",), "norm": ("none",)},
         sources=("zhang2022tat",),
         families=(*RESIDUAL, "densenet"),
     ),
