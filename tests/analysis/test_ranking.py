@@ -137,6 +137,14 @@ def test_lost_runs_stand_last_and_are_never_found_better() -> None:
     assert row(found, "all").deepest.estimate.value is None
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_what_lost_runs_decide_is_counted_apart_from_what_figures_show(seeds: int) -> None:
+    found = ranked({name: column[:seeds] for name, column in DEEP.items()} | {"all": ["diverged"] * seeds})
+    assert found.num_by_loss == 4  # facts of the runs that were made, of one seed too
+    assert found.num_settled == (0 if seeds == 1 else 5)
+    assert (row(found, "all").low, row(found, "good").high) == (5, 4 if seeds == 1 else 2)
+
+
 def test_a_survivor_may_confirm_that_its_arm_is_worse() -> None:
     found = ranked(DEEP | {"some": ["diverged", 0.101, 0.099]})
     assert row(found, "some").low >= 3

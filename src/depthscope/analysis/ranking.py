@@ -108,7 +108,9 @@ class Ranking:
         baseline: name of the arm that others are compared with.
         arms: best first.
         num_pairs: pairs of arms.
-        num_settled: those of which one is surely better.
+        num_settled: those of which one is surely better, as its figures show.
+        num_by_loss: those of which one is better because the other's every run diverged and none of its own did: no
+            inference, and known from one seed.
     """
 
     part: str
@@ -120,6 +122,7 @@ class Ranking:
     arms: tuple[RankedArm, ...]
     num_pairs: int
     num_settled: int
+    num_by_loss: int
 
 
 def rankings(results: Results) -> tuple[Ranking, ...]:
@@ -156,7 +159,8 @@ def _ranking(results: Results, name: str, part: Part, cells: Sequence[Sample]) -
     counts = {found.axes.get("depth"): _parameters(found) for found in by_arm.get(baseline, ())}
     ranked = {arm: tuple(_cell(results, each, metric, counts) for each in column) for arm, column in by_arm.items()}
     deepest = {arm: column[-1] for arm, column in ranked.items()}
-    better = _surely_better(deepest, metric)
+    shown, lost = _shown_better(deepest, metric), _better_by_loss(deepest)
+    better = shown | lost
     order = sorted(ranked, key=lambda arm: _merit(deepest[arm], metric), reverse=True)
     best = order[0]
     return Ranking(
@@ -180,7 +184,8 @@ def _ranking(results: Results, name: str, part: Part, cells: Sequence[Sample]) -
             for arm in order
         ),
         num_pairs=len(order) * (len(order) - 1) // 2,
-        num_settled=len(better),
+        num_settled=len(shown),
+        num_by_loss=len(lost),
     )
 
 
@@ -227,15 +232,25 @@ def _merit(cell: RankedCell, metric: str) -> tuple[bool, int, float]:
     return value is not None, -cell.num_lost, 0.0 if value is None else value if up else -value
 
 
-def _surely_better(cells: Mapping[str, RankedCell], metric: str) -> frozenset[tuple[str, str]]:
-    """(a, b) of the pairs in which a is surely better than b."""
-    heard = {arm: cell for arm, cell in cells.items() if not cell.census.silent}
+def _shown_better(cells: Mapping[str, RankedCell], metric: str) -> frozenset[tuple[str, str]]:
+    """(a, b) of the pairs in which a is surely better than b, as the figures of both show."""
+    heard = _heard(cells)
     above = compare_all({arm: cell.by_seed for arm, cell in heard.items()}, level=LEVEL).above
     better = above if worse_side(metric) == "down" else frozenset((b, a) for a, b in above)
-    kept = {(a, b) for a, b in better if not heard[a].census.diverged}
+    return frozenset((a, b) for a, b in better if not heard[a].census.diverged)
+
+
+def _better_by_loss(cells: Mapping[str, RankedCell]) -> frozenset[tuple[str, str]]:
+    """(a, b) of the pairs in which no run of a diverged and every one of b did, so that b has no figures to compare."""
+    heard = _heard(cells)
     gone = [arm for arm, cell in heard.items() if cell.census.diverged == cell.census.total]
     whole = [arm for arm, cell in heard.items() if not cell.census.diverged]
-    return frozenset(kept | {(a, b) for a in whole for b in gone})
+    return frozenset((a, b) for a in whole for b in gone)
+
+
+def _heard(cells: Mapping[str, RankedCell]) -> dict[str, RankedCell]:
+    """The arms each of whose runs said something: it gave the figure or diverged."""
+    return {arm: cell for arm, cell in cells.items() if not cell.census.silent}
 
 
 def _difference(cells: Mapping[str, RankedCell], arm: str, other: str, metric: str) -> Estimate | None:

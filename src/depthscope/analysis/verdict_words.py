@@ -26,7 +26,7 @@ def verdict_sentence(findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
         counts = {kind: sum(finding.verdict == kind for finding in findings) for kind in VERDICTS[lang]}
         told = [f"{counts[kind]} {word}" for kind, word in VERDICTS[lang].items() if counts[kind]]
         yield (
-            f"Of {len(findings)} claims: {', '.join(told)}."
+            f"Of {len(findings)} claim{'s' if len(findings) > 1 else ''}: {', '.join(told)}."
             if lang == "en"
             else f"{len(findings)} 条论断中：{'，'.join(told)}。"
         )

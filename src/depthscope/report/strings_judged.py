@@ -29,10 +29,14 @@ JUDGED: dict[str, tuple[str, str]] = {
         "wholly beyond makes it refuted, and one that holds the margin leaves it undecided. A claim about every seed "
         "is supported when every run satisfies it and refuted by any that does not. A monotone claim is supported "
         "when every step's interval agrees and refuted by any step's that lies wholly beyond. A claim of no "
-        "degradation is supported only where the interval rules out a worsening beyond its margin.",
+        "degradation is supported only where the interval rules out a worsening beyond its margin. A claim that at "
+        "least one of several alternatives agrees is supported by any whose interval does, at a level corrected for "
+        "their number (Holm), and refuted only when every alternative's interval lies wholly beyond.",
         "判定规则：区间完全落在论断一侧为成立，完全落在另一侧为不成立，跨过界限则尚无定论。"
         "关于“每个种子”的论断，须每次运行都满足才成立，有一次不满足即不成立。"
-        "单调论断须每一步的区间都相符才成立，有一步的区间完全落在另一侧即不成立。“无退化”论断仅在区间排除了超过界值的变差时成立。",
+        "单调论断须每一步的区间都相符才成立，有一步的区间完全落在另一侧即不成立。“无退化”论断仅在区间排除了超过界值的变差时成立。"
+        "“几种方案中至少一种相符”的论断，只要有一种的区间相符即成立（置信水平按方案数作 Holm 校正），"
+        "须每一种的区间都完全落在另一侧才不成立。",
     ),
     "claims_exploratory": ("Exploratory claims", "探索性论断"),
     "claims_exploratory_lead": (
@@ -75,11 +79,11 @@ JUDGED: dict[str, tuple[str, str]] = {
     ),
     "pair": ("{a} and {b}", "{a}与{b}"),
     "control.shared": (
-        "all tensors that both have start exactly equal: {count}, on each of {seeds} seeds",
+        "all tensors that both have start exactly equal: {count}, on {seeds:the one seed|each of {seeds} seeds}",
         "两者共有的 {count} 个张量在全部 {seeds} 个随机种子上起点完全相同",
     ),
     "control.some_shared": (
-        "tensors that both have and that start exactly equal: {count}, on each of {seeds} seeds",
+        "tensors that both have and that start exactly equal: {count}, on {seeds:the one seed|each of {seeds} seeds}",
         "两者共有且起点完全相同的张量：{count} 个，在全部 {seeds} 个随机种子上",
     ),
     "control.differing": (

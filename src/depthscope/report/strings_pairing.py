@@ -7,11 +7,11 @@ PAIRING: dict[str, tuple[str, str]] = {
     # Under each claim
     "pairing.between": ("{a} and {b}: ", "{a}与{b}："),
     "pairing.tensors": (
-        "{shared} of {common} tensors that both have start equal, on each of {seeds} seeds",
+        "{shared} of {common} tensors that both have start equal, on {seeds:the one seed|each of {seeds} seeds}",
         "两者共有的 {common} 个张量中有 {shared} 个起点相同（{seeds} 个随机种子均如此）",
     ),
-    "pairing.reshaped": ("{count} have another shape on either side", "{count} 个张量在两侧形状不同"),
-    "pairing.only": ("{count} tensors are on one side alone", "{count} 个张量仅一侧拥有"),
+    "pairing.reshaped": ("{count} {count:has|have} another shape on either side", "{count} 个张量在两侧形状不同"),
+    "pairing.only": ("{count} {count:tensor is|tensors are} on one side alone", "{count} 个张量仅一侧拥有"),
     "pairing.same": ("the same {what}", "相同的{what}"),
     "pairing.data": ("data", "数据"),
     "pairing.order": ("order", "批次顺序"),
@@ -42,8 +42,8 @@ PAIRING: dict[str, tuple[str, str]] = {
         "同时变化的不止一项：{varied}。差异不能归因于其中某一项。",
     ),
     "flag.implied": (
-        "The start varies too: {count} tensors that both have start otherwise, though no setting of the initialiser "
-        "differs ({names}).",
+        "The start varies too: {count} {count:tensor|tensors} that both have {count:starts|start} otherwise, though no "
+        "setting of the initialiser differs ({names}).",
         "起点也不同：没有改动初始化设置，但两者共有的 {count} 个张量起点不同（{names}）。",
     ),
     "flag.unknown": (
@@ -87,8 +87,9 @@ PAIRING: dict[str, tuple[str, str]] = {
     "tuned_section": ("How {field} was tuned", "{field} 的调优方式"),
     "tuned_lead": (
         "Chosen for {each} before this study, among {grid}, by {metric} on {validation} examples held out of the "
-        "training set and {seeds} seeds that are not run here; {runs} runs were made to choose. What is reported above "
-        "comes from other seeds, trained on the whole training set; the test set was not looked at before.",
+        "training set and {seeds} {seeds:seed that is|seeds that are} not run here; {runs} runs were made to choose. "
+        "What is reported above comes from other seeds, trained on the whole training set; the test set was not looked "
+        "at before.",
         "在本研究之前，为{each}在 {grid} 中选定，依据是从训练集留出的 {validation} 个样本、"
         "{seeds} 个本研究不使用的随机种子上的{metric}；选择共用了 {runs} 次运行。"
         "上文的结果来自其他种子，使用完整的训练集；此前未查看过测试集。",
@@ -96,9 +97,9 @@ PAIRING: dict[str, tuple[str, str]] = {
     "choosing_section": ("Which {field} won", "选中的 {field}"),
     "choosing_lead": (
         "Tried for {each}: {grid}. Compared is the mean {metric} on {validation} examples held out of the training "
-        "set, over {seeds} seeds that the study itself does not run; the test set was not opened. A value at which "
-        "runs were lost stands behind all at which fewer were. The rest of this page shows all the values that were "
-        "tried, winners and losers.",
+        "set, over {seeds} {seeds:seed|seeds} that the study itself does not run; the test set was not opened. A value "
+        "at which runs were lost stands behind all at which fewer were. The rest of this page shows all the values "
+        "that were tried, winners and losers.",
         "{each}尝试了 {grid}，比较的是从训练集留出的 {validation} 个样本上、{seeds} 个研究本身不运行的随机种子的"
         "{metric}均值；未打开测试集。丢失运行较多的取值排在较少的之后。本页其余部分显示尝试过的全部取值，无论胜负。",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,11 +10,24 @@ from depthscope.analysis.wording import spoken
 from depthscope.report.strings import LANGS, STRINGS, Lang
 
 
+class _Counting(string.Formatter):
+    """Braces as of `str.format`, and `{n:seed|seeds}`: the first form where n is 1, else the second."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        one, bar, many = format_spec.partition("|")
+        if bar:
+            return one if str(value) == "1" else many
+        return str(super().format_field(value, format_spec))
+
+
+_FORMATTER = _Counting()
+
+
 class Words:
     """The table in one language.
 
-    >>> Words("en")("seeds_count", n=3)
-    '3 seeds'
+    >>> Words("en")("seeds_count", n=3), Words("en")("seeds_count", n=1)
+    ('3 seeds', '1 seed')
     """
 
     def __init__(self, lang: Lang) -> None:
@@ -24,7 +38,7 @@ class Words:
 
     def __call__(self, key: str, **values: object) -> str:
         """The text of a key, its braces filled."""
-        return self.table[key].format(**values)
+        return _FORMATTER.vformat(self.table[key], (), values)
 
     def pick(self, text: Mapping[Any, str] | None, otherwise: str = "") -> str:
         """A text by language: this one, or English, or whichever there is."""
