@@ -23,7 +23,7 @@ from depthscope.analysis.summarise import summarise
 from depthscope.report.citations import BIBTEX
 from depthscope.report.numbers import interval, number
 from depthscope.report.sections import excess
-from depthscope.study.catalog import CATALOG, Kind
+from depthscope.study.catalog import CATALOG, Entry, Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "repairs.md"
@@ -104,17 +104,33 @@ def brief(report: depthscope.Report) -> str:
 
 
 def catalogue() -> str:
-    """Every name of the kinds that make a repair, with its options and its sources."""
+    """Every name of the kinds that make a repair: its options, families, what its paper has with it, and sources."""
     bibliography = {key: _paper(entry) for key, entry in BIBTEX.items()}
     pieces = []
     for kind, heading in KINDS.items():
-        rows = ["| `" + kind + "` | what it is | options | source |", "|---|---|---|---|"]
+        rows = [[f"`{kind}`", "what it is", "options", "families", "goes with", "source"]]
         for name, entry in CATALOG[kind].items():
             options = ", ".join(f"`{key} = {_toml(value)}`" for key, value in entry.options.items())
             sources = ", ".join(bibliography[key] for key in entry.sources)
-            rows.append(f"| `{name}` | {_cell(entry.summary)} | {options} | {sources} |")
-        pieces += [f"### {heading}", "\n".join(rows)]
+            told = [_cell(entry.summary), options, _families(entry), _together(kind, entry), sources]
+            rows.append([f"`{name}`", *told])
+        columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+        lines = ["| " + " | ".join(row) + " |" for row in zip(*columns, strict=True)]
+        pieces += [f"### {heading}", "\n".join([lines[0], "|" + "---|" * len(columns), *lines[1:]])]
     return "\n\n".join(pieces)
+
+
+def _families(entry: Entry) -> str:
+    return "all" if set(entry.families) == set(CATALOG["family"]) else ", ".join(f"`{each}`" for each in entry.families)
+
+
+def _together(kind: Kind, entry: Entry) -> str:
+    """What its paper has with it, and what alone it can be had with; of a family, what is in no table of its own."""
+    told = [("", *each) for each in entry.goes_with.items()]
+    for field, values in entry.accepts.items():
+        if None not in values and not (kind == "family" and field in KINDS):
+            told.append(("only ", field, values))
+    return "; ".join(f"{only}`{field} = {'` or `'.join(map(_toml, values))}`" for only, field, values in told)
 
 
 def _paper(entry: str) -> str:
@@ -171,11 +187,12 @@ def says(report: depthscope.Report, found: Ranking) -> str:
     at = f" at depth {found.depths[-1]}" if found.depths else ""
     of = f"{found.metric.replace('_', ' ')}{at}"
     told = [f"Of {len(found.arms)} arms, {len(first)} may be the best by {of}: {_listed(names, first)}."]
-    if not found.num_settled:
+    num_settled = found.num_settled + found.num_by_loss
+    if not num_settled:
         told = [f"By {of} the order of the {len(found.arms)} arms is open: no pair is settled."]
     baseline = next((arm for arm in found.arms if arm.arm == found.baseline), None)
     others = [arm for arm in found.arms if arm is not baseline]
-    if baseline is not None and found.num_settled:
+    if baseline is not None and num_settled:
         up = [arm for arm in others if arm.high < baseline.low]
         down = [arm for arm in others if arm.low > baseline.high]
         told.append(

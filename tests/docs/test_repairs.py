@@ -83,8 +83,10 @@ def test_the_sentences_follow_the_numbers(made: Path) -> None:
     report = depthscope.make_report(made / "out")
     (found,) = maker.rankings(report.results)
     said = maker.says(report, found)
-    assert said != maker.says(report, found.__class__(**{**vars(found), "num_settled": 0}))
-    assert "the order of the 3 arms is open" in maker.says(report, found.__class__(**{**vars(found), "num_settled": 0}))
+    assert said != maker.says(report, found.__class__(**{**vars(found), "num_settled": 0, "num_by_loss": 0}))
+    assert "the order of the 3 arms is open" in maker.says(
+        report, found.__class__(**{**vars(found), "num_settled": 0, "num_by_loss": 0})
+    )
 
 
 def test_a_study_without_a_place_on_the_page_is_refused() -> None:

@@ -35,6 +35,8 @@ def cifar_resnet(
 ) -> CifarResNet:
     """A network of He et al.'s CIFAR-10 family, on the current default device.
 
+    The weights of a network for use are drawn by `models.init.build`; made by itself, it has torch's default ones.
+
     A plain network and option A have the same parameters, name by name and shape by shape, so A is
     the strict control; option B adds a projection (1x1 convolution and batch norm) in two blocks.
 

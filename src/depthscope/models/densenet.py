@@ -44,6 +44,8 @@ def cifar_densenet(
 ) -> DenseNet:
     """A DenseNet-BC, on the current default device.
 
+    The weights of a network for use are drawn by `models.init.build`; made by itself, it has torch's default ones.
+
     `width` is the growth k, the channels that each layer adds, and no layer's width: it is not matched in parameters
     with a network of another family at the same depth and width, so a comparison tells of both.
 

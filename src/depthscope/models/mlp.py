@@ -52,6 +52,8 @@ def mlp(
 ) -> MLP:
     """A fully connected network, on the current default device.
 
+    The weights of a network for use are drawn by `models.init.build`; made by itself, it has torch's default ones.
+
     Args:
         depth: square layers, D; even under `identity_2`, whose blocks hold two.
         width: units of each, W.

@@ -45,6 +45,8 @@ def cifar_nfnet(
 ) -> NFNet:
     """A normaliser-free network of He et al.'s CIFAR layout, on the current default device.
 
+    The weights of a network for use are drawn by `models.init.build`; made by itself, it has torch's default ones.
+
     The gains of its units, one a layer and output channel, and its biases are more than a plain network has.
 
     Args:

@@ -36,6 +36,8 @@ def preact_resnet(
 ) -> PreactResNet:
     """A pre-activation network, on the current default device.
 
+    The weights of a network for use are drawn by `models.init.build`; made by itself, it has torch's default ones.
+
     Shortcut `B` is the paper's own network: where the shape changes, a 1x1 convolution without a normaliser takes the
     normalised and activated x that the branch takes as well; everywhere else the identity takes x. `C` has that
     convolution in every block. All others take x as it came: `A` pads it and has the plain network's tensors, so A
