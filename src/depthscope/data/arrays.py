@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depthscope.core.errors import UserError, shown, unknown_name
-from depthscope.data.dataset import Dataset, Split, make_dataset
+from depthscope.data.dataset import IGNORED, Dataset, Split, make_dataset
 
 SPLITS = ("train", "test", "validation")
 _KEYS = (*(f"{axis}_{split}" for split in SPLITS for axis in "xy"), "num_classes")
@@ -38,7 +38,7 @@ def as_dataset(name: str, found: object) -> Dataset:
         for split in SPLITS:
             part: Split | None = getattr(found, split)
             if part is not None:
-                _check_values(f"{name}: {split}", part.x, part.y, found.num_classes)
+                _check_values(f"{name}: {split}", part, found.num_classes, found.num_tokens)
         _check_alike(name, {split: getattr(found, split) for split in SPLITS})
         return found
     arrays = _by_key(name, found)
@@ -50,7 +50,7 @@ def as_dataset(name: str, found: object) -> Dataset:
     num_classes = _num_classes(name, arrays, splits)
     for split, part in splits.items():
         if part is not None:
-            _check_values(f"{name}: {split}", part.x, part.y, num_classes)
+            _check_values(f"{name}: {split}", part, num_classes)
     return make_dataset(
         name, train, test=splits["test"], validation=splits["validation"], num_classes=num_classes, facts={}
     )
@@ -108,17 +108,32 @@ def _num_classes(name: str, arrays: Mapping[str, Any], splits: Mapping[str, Spli
     return int(given)
 
 
-def _check_values(where: str, x: NDArray[Any], y: NDArray[np.int64], num_classes: int) -> None:
-    if not len(y):
+def _check_values(where: str, split: Split, num_classes: int, num_tokens: int = 0) -> None:
+    if not len(split):
         raise UserError(f"{where} has no example; leave the split away.")
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
-        bad = np.argwhere(~np.isfinite(x))[0].tolist()
-        raise UserError(f"{where} inputs hold {x[tuple(bad)]} at {bad}; wanted finite numbers.")
-    low, high = int(y.min()), int(y.max())
+    _check_finite(f"{where} inputs", split.x)
+    if num_tokens and (split.x.dtype.kind not in "iu" or split.x.min() < 0 or split.x.max() >= num_tokens):
+        raise UserError(
+            f"{where} inputs are {split.x.dtype} from {split.x.min()} to {split.x.max()}; "
+            f"wanted tokens, integers from 0 to {num_tokens - 1}."
+        )
+    if split.y.dtype.kind == "f":
+        _check_finite(f"{where} targets", split.y)
+        return
+    asked = split.y[split.y != IGNORED] if split.y.ndim == 2 else split.y
+    if not asked.size:
+        raise UserError(f"{where} asks nothing: each label is {IGNORED}.")
+    low, high = int(asked.min()), int(asked.max())
     if low < 0 or high >= num_classes:
         raise UserError(f"{where} labels run from {low} to {high}; wanted 0 to {num_classes - 1}.")
-    if where.endswith(": train") and low > 0:
+    if where.endswith(": train") and low > 0 and not num_tokens:
         raise UserError(f"{where} labels run from {low} to {high}; wanted classes from 0 on. Subtract {low}.")
+
+
+def _check_finite(what: str, values: NDArray[Any]) -> None:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = np.argwhere(~np.isfinite(values))[0].tolist()
+        raise UserError(f"{what} hold {values[tuple(bad)]} at {bad}; wanted finite numbers.")
 
 
 def _check_alike(name: str, splits: Mapping[str, Split | None]) -> None:

@@ -1,36 +1,48 @@
 """What every data set is, whatever it was made from.
 
-Shape letters: N examples, C channels, H height, W width, I input features.
+Shape letters: N examples, C channels, H height, W width, I input features, T positions, K targets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from depthscope.core.hashing import array_digest, combined_digest
 
+IGNORED = -1
+"""The label of a position where nothing is asked."""
+
+Task = Literal["classification", "regression"]
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples with their labels.
+    """Examples with their answers.
 
     Attributes:
-        x: images, uint8 or float32 `[N, C, H, W]` in 0..255, or vectors, float64 `[N, I]`.
-        y: labels, int64 `[N]`, in 0..num_classes-1.
+        x: images, uint8 or float32 `[N, C, H, W]` in 0..255; vectors, float64 `[N, I]`; sequences of vectors,
+            float64 `[N, T, I]`; or tokens, int64 `[N, T]`.
+        y: labels, int64 `[N]`, in 0..num_classes-1; a label for each position, int64 `[N, T]`, with `IGNORED`
+            where nothing is asked; or, in regression, targets, float64 `[N, K]`.
     """
 
     x: NDArray[Any]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
 
     def __post_init__(self) -> None:
-        assert self.x.ndim in (2, 4), f"x has shape {self.x.shape}, wanted [N, I] or [N, C, H, W]"
-        assert self.y.shape == self.x.shape[:1], f"y has shape {self.y.shape} beside x {self.x.shape}"
-        assert self.y.dtype == np.int64, f"y is {self.y.dtype}, wanted int64"
+        assert self.x.ndim in (2, 3, 4), f"x has shape {self.x.shape}, wanted [N, I], [N, T], [N, T, I] or [N, C, H, W]"
+        assert self.y.dtype in (np.int64, np.float64), f"y is {self.y.dtype}, wanted int64, or float64 for targets"
+        if self.y.dtype == np.float64:
+            fits = self.y.ndim == 2 and len(self.y) == len(self.x)
+        else:
+            has_positions = self.x.ndim == 3 or (self.x.ndim == 2 and self.x.dtype == np.int64)
+            fits = self.y.shape in (self.x.shape[:1], self.x.shape[:2] if has_positions else None)
+        assert fits, f"y has shape {self.y.shape} beside x {self.x.shape}"
 
     def __len__(self) -> int:
         return len(self.y)
@@ -45,9 +57,15 @@ class Dataset:
         train: the examples to learn from.
         test: the examples to be judged on, once, at the end; None where there are none.
         validation: held out of the training examples for anyone who selects; None where none were.
-        num_classes: number of classes.
-        mean: mean of `train.x`, float64, `[C]` for images (over examples and pixels), `[I]` for vectors.
+        task: what is asked: classes, or numbers.
+        num_classes: number of classes; 0 in regression.
+        num_tokens: size of the vocabulary, V, where the inputs are tokens 0..V-1; else 0.
+        alphabet: what text each token stands for, where the tokens are text.
+        mean: mean of `train.x`, float64, `[C]` for images (over examples and pixels), `[I]` for vectors; `[0]`
+            where inputs are used as they are.
         std: its standard deviation (divided by the count, not the count less one), shaped alike.
+        chance_loss: training loss of the best answer that does not look at the inputs: the entropy, in nats, of how
+            often each label is asked; in regression, the mean squared error of the mean target.
         digest: digest of the content of all splits: equal arrays, equal digest.
         facts: how it was made, for the record.
     """
@@ -56,41 +74,97 @@ class Dataset:
     train: Split
     test: Split | None = None
     validation: Split | None = None
+    task: Task = "classification"
     num_classes: int
+    num_tokens: int = 0
+    alphabet: tuple[str, ...] = ()
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
+    chance_loss: float
     digest: str
     facts: dict[str, str | int]
+
+    @property
+    def num_outputs(self) -> int:
+        """Numbers that are asked of a network at a time: scores of the classes, or targets."""
+        return self.num_classes if self.task == "classification" else self.train.y.shape[1]
+
+    @property
+    def normalised(self) -> bool:
+        """Whether inputs are brought to mean 0 and deviation 1 before a network sees them: images and vectors are."""
+        return len(self.mean) > 0
 
 
 def make_dataset(
     name: str,
     train: Split,
     *,
-    num_classes: int,
     facts: Mapping[str, str | int],
+    num_classes: int = 0,
+    task: Task = "classification",
+    num_tokens: int = 0,
+    alphabet: tuple[str, ...] = (),
+    chance_loss: float | None = None,
     test: Split | None = None,
     validation: Split | None = None,
 ) -> Dataset:
-    """A `Dataset` with its mean, standard deviation and digest taken from the arrays themselves."""
+    """A `Dataset` with its mean, standard deviation, chance loss and digest taken from the arrays themselves.
+
+    Args:
+        name: see `Dataset`, as for the rest.
+        train: the examples to learn from.
+        facts: how it was made.
+        num_classes: number of classes; left away in regression.
+        task: what is asked.
+        num_tokens: size of the vocabulary, where `train.x` are tokens.
+        alphabet: what text each token stands for.
+        chance_loss: where it is not that of one answer for all positions, as where some positions are always alike.
+        test: the examples to be judged on.
+        validation: examples held out.
+    """
+    assert (task == "regression") == (num_classes == 0) == (train.y.dtype == np.float64), "targets, or classes"
+    assert len(alphabet) in (0, num_tokens), f"{len(alphabet)} texts for {num_tokens} tokens"
     splits = {"train": train, "test": test, "validation": validation}
     parts: dict[str, str] = {}
     for key, split in splits.items():
         if split is not None:
             parts[f"{key}.x"] = array_digest(split.x)
             parts[f"{key}.y"] = array_digest(split.y)
-    mean, std = moments(train.x)
+    as_they_are = num_tokens > 0 or train.x.ndim == 3 or task == "regression"
+    mean, std = (np.empty(0), np.empty(0)) if as_they_are else moments(train.x)
     return Dataset(
         name=name,
         train=train,
         test=test,
         validation=validation,
+        task=task,
         num_classes=num_classes,
+        num_tokens=num_tokens,
+        alphabet=alphabet,
         mean=mean,
         std=std,
+        chance_loss=loss_of_chance(train.y) if chance_loss is None else chance_loss,
         digest=combined_digest(parts),
         facts=dict(facts),
     )
+
+
+def loss_of_chance(y: NDArray[Any]) -> float:
+    """Loss of the best answer that is the same for every example and position.
+
+    Of labels, int64 of any shape, the entropy of their frequencies in nats, `IGNORED` left out; of targets, float64
+    `[N, K]`, the mean squared distance from their mean, which is the mean variance.
+
+    >>> loss_of_chance(np.array([0, 1, IGNORED])) == np.log(2)
+    True
+    >>> loss_of_chance(np.array([[0.0], [2.0]]))
+    1.0
+    """
+    if y.dtype == np.float64:
+        return float(np.var(y, axis=0).mean())
+    counts = np.unique(y[y != IGNORED], return_counts=True)[1]
+    share = counts / counts.sum()
+    return float(-(share * np.log(share)).sum()) + 0.0  # one class alone: 0.0, and no -0.0
 
 
 def moments(x: NDArray[Any], chunk: int = 2000) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

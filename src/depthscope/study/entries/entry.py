@@ -29,6 +29,7 @@ class Entry:
         later: options that came when runs had been recorded without them; at their defaults they are no part of a
             run's identity.
         untested: of a data set, the options with which its test set is not opened.
+        by_depth: of a data set, whether its length in time is the network's depth, which its function then takes.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
         families: for what a network is built of (shortcut, norm, activation, init), the families that take it.
         accepts: for a family or an initialiser, the values that it takes in other fields of a run.
@@ -44,6 +45,7 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     later: tuple[str, ...] = ()
     untested: Mapping[str, Any] = field(default_factory=dict)
+    by_depth: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
     families: tuple[str, ...] = ()
     accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
