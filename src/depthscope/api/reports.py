@@ -38,6 +38,7 @@ class Report:
         results: the plan joined with its records.
         findings: its claims, judged.
         page: path of the offline page.
+        command: what repeats the study.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class Report:
     results: Results
     findings: tuple[Finding, ...]
     page: Path
+    command: str
 
     @cached_property
     def headline(self) -> str:
@@ -54,7 +56,7 @@ class Report:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The content of findings.json."""
-        return findings_document(self.results, self.findings, _provenance(self.results, self.folder))
+        return findings_document(self.results, self.findings, _provenance(self.results, self.command))
 
 
 def results(folder: str | Path) -> Results:
@@ -74,13 +76,16 @@ def results(folder: str | Path) -> Results:
     return Results(plan=plan, records=records, load_table=load_table)
 
 
-def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) -> Report:
+def make_report(
+    folder: str | Path, *, lang: str = "en", figures: bool = False, named: str | Path | None = None
+) -> Report:
     """Judge a folder's claims from its records and write findings.json, table.csv and the page.
 
     Args:
         folder: the `out` of a `run`, finished or not.
         lang: en or zh.
         figures: also write each figure as SVG and PNG into figures/.
+        named: the folder as the command that repeats the study names it; None takes `folder`.
 
     Raises:
         UserError: the folder holds no study, or cannot be written.
@@ -93,12 +98,19 @@ def make_report(folder: str | Path, *, lang: str = "en", figures: bool = False) 
     from depthscope.report.export import png, svg
     from depthscope.report.page import render
 
-    made = Report(folder=at, lang=chosen, results=found, findings=judge(found), page=at / "report.html")
+    made = Report(
+        folder=at,
+        lang=chosen,
+        results=found,
+        findings=judge(found),
+        page=at / "report.html",
+        command=command(found, Path(named if named is not None else at)),
+    )
     sink = io.BytesIO()
     pyarrow.csv.write_csv(found.tidy(), sink)
     write_bytes(at / "table.csv", sink.getvalue())
     write_json(at / "findings.json", made.document)
-    page = render(found, made.findings, lang=chosen, command=command(found, at))
+    page = render(found, made.findings, lang=chosen, command=made.command)
     write_bytes(made.page, page)
     if figures:
         for name, spec in draw(found, made.findings, lang=chosen).items():
@@ -112,10 +124,10 @@ def command(found: Results, folder: Path | None = None) -> str:
 
     Args:
         found: the study with its records.
-        folder: where it lies. One that was named from the root is this machine's affair: the default takes its place.
+        folder: where it lies; None takes the default.
     """
     study = found.study
-    at = (default_folder(study) if folder is None or folder.is_absolute() else folder).as_posix()
+    at = (default_folder(study) if folder is None else _from_here(folder, default_folder(study))).as_posix()
     out = f"--out {shlex.quote(at)}"
     if study.name in bundled():
         size = f" --size {study.size}" if study.size else ""
@@ -128,7 +140,15 @@ def command(found: Results, folder: Path | None = None) -> str:
     return f"depthscope run {shlex.quote(f'{at}/study.toml')} {out}"
 
 
-def _provenance(found: Results, folder: Path) -> dict[str, Any]:
+def _from_here(folder: Path, default: Path) -> Path:
+    """The folder from where we are. What lies elsewhere and was named from the root is this machine's: the default."""
+    if not folder.is_absolute():
+        return folder
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else default
+
+
+def _provenance(found: Results, told: str) -> dict[str, Any]:
     """What the records say of where they come from: every value that occurs, by field."""
     seen: dict[str, list[Any]] = {}
     for record in found.records.values():
@@ -136,7 +156,7 @@ def _provenance(found: Results, folder: Path) -> dict[str, Any]:
             values = seen.setdefault(field, [])
             if value is not None and value not in values:
                 values.append(value)
-    return {"command": command(found, folder), "study_digest": found.study.digest, **seen}
+    return {"command": told, "study_digest": found.study.digest, **seen}
 
 
 def check_lang(lang: str) -> Lang:

@@ -106,7 +106,10 @@ def run(
     watcher = watcher or Watcher()
     planned = plan(study, size=size, seeds=seeds)
     # Absolute at once: code of the user's may change the working directory.
-    folder = (Path(out).expanduser() if out is not None else default_folder(planned.study)).absolute()
+    named = Path(out).expanduser() if out is not None else default_folder(planned.study)
+    folder = named.absolute()
+    if named.is_absolute() and named.is_relative_to(Path.cwd()):
+        named = named.relative_to(Path.cwd())
     check_lang(lang)
     bibtex(planned.study.sources)  # an unknown source is told now, and not when all the runs are done
     check_folder(folder, planned.study)
@@ -151,7 +154,7 @@ def run(
     if not left:
         write_study(folder, planned.study)
         _export(planned, folder, logs, watcher)
-        return make_report(folder, lang=lang, figures=figures)
+        return make_report(folder, lang=lang, figures=figures, named=named)
     elsewhere = sum(is_held(folder, spec.run_id) for task in left for spec in task.specs)
     if elsewhere:
         others = "1 of these runs" if elsewhere == 1 else f"{elsewhere} of these runs"
@@ -176,7 +179,7 @@ def run(
             settings=settings,
         )
     _export(planned, folder, logs, watcher)
-    return make_report(folder, lang=lang, figures=figures)
+    return make_report(folder, lang=lang, figures=figures, named=named)
 
 
 def _untuned(study: StudySpec, source: str | Path | StudySpec) -> str:
