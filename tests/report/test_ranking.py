@@ -52,7 +52,11 @@ def section(page: str) -> str:
 
 def test_the_page_has_a_ranking_in_both_languages(pages: Mapping[str, str]) -> None:
     english, chinese = section(pages["en"]), section(pages["zh"])
-    assert re.search(r"Of 3 pairs of arms, compared seed by seed and all together, [1-3] are settled at 95%", english)
+    counted = (
+        r"Of 3 pairs of arms, compared seed by seed and all together, [01] (is|are) settled at 95%, and 2 are decided"
+    )
+    assert re.search(counted + " by lost runs: every run of one arm diverged, and none of the other", english)
+    assert "另有 2 对由失败的运行决定" in chinese
     assert "possible" in english or "settled</small>" in english
     assert "对中" in chinese
     assert "名次" in chinese

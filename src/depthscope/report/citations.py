@@ -47,3 +47,15 @@ def bibtex(keys: Iterable[str]) -> str:
         if key not in BIBTEX:
             raise UserError(unknown_name("source", key, BIBTEX))
     return "\n\n".join(BIBTEX[key] for key in keys)
+
+
+def short(entry: str, et_al: str = " et al.") -> tuple[str, str]:
+    """(authors and year, title) of a BibTeX entry.
+
+    >>> short(BIBTEX["zhang2019fixup"])
+    ('Zhang et al. 2019', 'Fixup Initialization: Residual Learning Without Normalization')
+    """
+    read = dict(re.findall(r"^\s*(author|title|year) = \{(.*?)\},?$", entry, re.MULTILINE))
+    names = [each.split(",")[0] for each in re.sub(r"[{}]", "", read["author"]).split(" and ")]
+    authors = " & ".join(names) if len(names) < 3 else names[0] + et_al
+    return f"{authors} {read['year']}", re.sub(r"[{}]", "", read["title"])

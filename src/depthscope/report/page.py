@@ -8,7 +8,7 @@ from typing import Any
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import content, gallery, glossary, held, judged, ranking, recipe, sections, tuned
+from depthscope.report import arms, content, gallery, glossary, held, judged, ranking, recipe, sections, tuned
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
 from depthscope.report.sheet import Charts, fill, placed, placed_claim
@@ -47,6 +47,7 @@ def render(
             **sections.part(results, view, estimates, words),
             "id": f"part-{view.key}",
             "recipe": recipe.recipe(view, words),
+            "arms": arms.arms(results, view, words),
             "blocks": [placed(each, charts) for each in gallery.blocks(results, view, estimates, words, without=shown)],
         }
         for view in content.views(results, words)

@@ -10,7 +10,7 @@ from depthscope.analysis.ranking import LEVEL, RankedArm, RankedCell, Ranking, r
 from depthscope.analysis.table import Results
 from depthscope.report import charts, content, sections
 from depthscope.report.content import View
-from depthscope.report.numbers import interval, number, percent
+from depthscope.report.numbers import fixed, percent, places
 from depthscope.report.palette import MUTED, ramp
 from depthscope.report.shapes import Block, Legend, Panel
 from depthscope.report.words import Words
@@ -161,11 +161,12 @@ def _where(ranking: Ranking, words: Words) -> str:
 
 def _lead(ranking: Ranking, words: Words) -> str:
     return words(
-        "ranking_lead" if ranking.num_settled else "ranking_open",
+        "ranking_lead" if ranking.num_settled or ranking.num_by_loss else "ranking_open",
         metric=words.metric(ranking.metric),
         where=_where(ranking, words),
         pairs=ranking.num_pairs,
         settled=ranking.num_settled,
+        by_loss=words("ranking_by_loss", count=ranking.num_by_loss) if ranking.num_by_loss else "",
         level=percent(LEVEL),
     )
 
@@ -192,27 +193,34 @@ def _table(results: Results, ranking: Ranking, view: View, words: Words) -> dict
     if len(ranking.depths) > 1:
         ends = {"shallow": ranking.depths[0], "deep": ranking.depths[-1]}
         heads.append(change(words("ranking_change", **ends)))
-    heads += [change(words("ranking_from_baseline", baseline=baseline)), change(words("ranking_from_best"))]
+    where = _where(ranking, words)
+    heads.append(change(words("ranking_from_baseline", baseline=baseline, where=where)))
+    heads.append(change(words("ranking_from_best", where=where)))
     heads.append(words("parameters"))
     tuned = results.study.tuned if any(cell.tuned is not None for arm in ranking.arms for cell in arm.cells) else None
     if tuned:
-        heads.append(words.axis(tuned.field))
+        depths = " / ".join(map(str, ranking.depths))
+        name = words.axis(tuned.field)
+        heads.append(words("ranking_tuned", axis=name, depths=depths) if depths else name)
     if any(cell.num_lost for arm in ranking.arms for cell in arm.cells):
         heads.append(words("ranking_lost"))
+    columns = _decimals(ranking)
     rows = []
     for arm in ranking.arms:
         by_depth = {cell.depth: cell for cell in arm.cells}
         ranks = {} if arm.low == arm.high else {"small": words("ranking_possible", low=arm.low, high=arm.high)}
-        line = [{"value": str(arm.place), **(ranks or {"small": words("ranking_sure")})}]
-        line += [_mean(by_depth.get(depth)) for depth in ranking.depths or (None,)]
+        line: list[dict[str, Any]] = [{"value": str(arm.place), **(ranks or {"small": words("ranking_sure")})}]
+        line += [_mean(by_depth.get(depth), columns[0]) for depth in ranking.depths or (None,)]
         if len(ranking.depths) > 1:
-            line.append(_difference(arm.change))
-        line += [_difference(arm.from_baseline), _difference(arm.from_best)]
+            line.append(_difference(arm.change, columns[1]))
+        line += [_difference(arm.from_baseline, columns[1]), _difference(arm.from_best, columns[1])]
         deepest = arm.deepest
         count = f"{deepest.parameters:,}" if deepest.parameters is not None else "–"
         line.append({"value": count, "small": "" if arm.arm == ranking.baseline else sections.excess(deepest.excess)})
         if tuned:
-            line.append({"value": words("list").join("–" if c.tuned is None else f"{c.tuned:g}" for c in arm.cells)})
+            chosen = [by_depth[depth].tuned if depth in by_depth else None for depth in ranking.depths or (None,)]
+            value = " / ".join("–" if each is None else f"{each:g}" for each in chosen)
+            line.append({"value": value, "wraps": True})
         if words("ranking_lost") == heads[-1]:
             line.append({"value": _lost(arm, words)})
         series = labels[arm.arm]
@@ -220,26 +228,28 @@ def _table(results: Results, ranking: Ranking, view: View, words: Words) -> dict
     return {"heads": heads, "rows": rows}
 
 
-def _mean(cell: RankedCell | None) -> dict[str, str]:
+def _decimals(ranking: Ranking) -> tuple[int, int]:
+    """Decimals of all means, and of all differences, so that a column can be read down."""
+    arms = ranking.arms
+    means = [cell.estimate.value for arm in arms for cell in arm.cells]
+    paired = [each.value for arm in arms for each in (arm.change, arm.from_baseline, arm.from_best) if each is not None]
+    return places(means, ranking.unit), places(paired, ranking.unit)
+
+
+def _mean(cell: RankedCell | None, decimals: int) -> dict[str, str]:
     if cell is None:
         return {"value": "–"}
     made = cell.estimate
-    return {"value": number(made.value, made.unit), "small": interval(made.low, made.high, made.unit)}
+    low, high = (fixed(end, decimals, made.unit) for end in (made.low, made.high))
+    return {"value": fixed(made.value, decimals, made.unit), "small": f"{low} – {high}" if made.low is not None else ""}
 
 
-def _difference(made: Estimate | None) -> dict[str, str]:
+def _difference(made: Estimate | None, decimals: int) -> dict[str, str]:
     """A paired difference, signed; of accuracies in points."""
     if made is None or made.value is None:
         return {"value": "–"}
-    small = f"{_signed(made.low, made.unit)} – {_signed(made.high, made.unit)}" if made.low is not None else ""
-    return {"value": _signed(made.value, made.unit), "small": small}
-
-
-def _signed(value: float | None, unit: str) -> str:
-    if value is None:
-        return "–"
-    text = f"{100 * value:+.1f}" if unit == "accuracy" else f"{value:+.3g}"
-    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+    value, low, high = (fixed(each, decimals, made.unit, signed=True) for each in (made.value, made.low, made.high))
+    return {"value": value, "small": f"{low} – {high}" if made.low is not None else ""}
 
 
 def _lost(arm: RankedArm, words: Words) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from depthscope.report.content import View
 from depthscope.report.words import Words
-from depthscope.study.run import UNIDENTIFIED
+from depthscope.study.run import OPTION_FIELDS, UNIDENTIFIED
 
 _ROWS = {
     "data": ("data", "augment", "padding"),
@@ -37,6 +37,8 @@ def recipe(view: View, words: Words) -> list[tuple[str, str]]:
             told = [text for field in fields for text in _field(field, shared, words)]
         if told:
             found.append((words(f"recipe.row.{row}"), words("recipe.comma").join(told)))
+    # The options of what varies go with it, name by name: the list of arms has them.
+    varied = [field for field in varied if OPTION_FIELDS.get(field.partition(".")[0]) not in varied]
     told = [_varied(field, view, words) for field in varied if not (untrained and field in _ROWS["training"])]
     if told:
         found.append((words("recipe.row.varied"), words("recipe.comma").join(told)))

@@ -86,17 +86,11 @@ def pieces(sentence: str) -> list[tuple[str, bool]]:
 
 
 def part(results: Results, view: View, estimates: Estimates, words: Words) -> dict[str, Any]:
-    """Title, table and notes of one view."""
-    arms = {arm.name: arm for arm in results.study.parts[view.part].arms}
-    notes = [
-        {"symbol": symbol(series), "label": series.label, "text": words.pick(arms[series.name].note)}
-        for series in view.series
-        if arms[series.name].note
-    ]
+    """Title and table of one view."""
     claimed = {claim.metric for claim in results.study.claims if claim.part == view.part}
     declared = results.study.parts[view.part]
     baseline = declared.baseline or declared.arms[0].name
-    return {"title": view.title, "table": _table(view, estimates, claimed, baseline, words), "notes": notes}
+    return {"title": view.title, "table": _table(view, estimates, claimed, baseline, words)}
 
 
 def symbol(series: Series) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from depthscope.report.strings_arms import ARMS
 from depthscope.report.strings_compare import COMPARE
 from depthscope.report.strings_course import COURSE
 from depthscope.report.strings_diagnosis import DIAGNOSIS
@@ -18,18 +19,19 @@ from depthscope.report.strings_recipe import RECIPE
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = get_args(Lang)
 
-# key: (en, zh). Braces are filled by `str.format`.
+# key: (en, zh). Braces are filled as by `str.format`; {n:seed|seeds} is the first where n is 1, else the second.
 _TABLE: dict[str, tuple[str, str]] = {
     # The head
     "made_with": ("Measured with Depthscope {version}.", "由 Depthscope {version} 测得。"),
     "size": ("size: {size}", "规模：{size}"),
-    "runs_count": ("{done} of {total} runs", "已完成 {done} / {total} 次"),
-    "seeds_count": ("{n} seeds", "{n} 个随机种子"),
+    "runs_count": ("{done} of {total} {total:run|runs}", "已完成 {done} / {total} 次"),
+    "seeds_count": ("{n} {n:seed|seeds}", "{n} 个随机种子"),
     "finding": ("The finding", "结论"),
     "no_headline": ("No claim could be judged yet.", "目前尚无可以判定的论断。"),
     "no_claims": ("This study declares no claim.", "本研究没有声明论断。"),
     "partial": (
-        "This page is partial: {missing} of {total} runs are missing. The command below does only what is missing.",
+        "This page is partial: {missing} of {total} runs {missing:is|are} missing. The command below does only what is "
+        "missing.",
         "本页内容不完整：{total} 次运行中缺少 {missing} 次。下面的命令只会补做缺少的部分。",
     ),
     "comma": (", ", "，"),
@@ -88,7 +90,6 @@ _TABLE: dict[str, tuple[str, str]] = {
         "误差（条目中位数），五点差分，h = 3e-3",
     ),
     "no_interval": ("no interval", "无区间"),
-    "arm_notes": ("Notes on the arms", "关于各组的说明"),
     # Figures
     "legend": ("arms", "组别"),
     "chance": ("chance, {value}", "随机猜测，{value}"),
@@ -141,7 +142,7 @@ _TABLE: dict[str, tuple[str, str]] = {
         "点线为平均场理论对初始化时的预期，以输出端的实测值为起点。",
     ),
     "profile_left_out": (
-        "{count} values were zero or not finite and cannot stand on a logarithmic axis.",
+        "{count} {count:value was|values were} zero or not finite and cannot stand on a logarithmic axis.",
         "有 {count} 个数值为零或非有限值，无法在对数坐标上显示。",
     ),
     "profile_thinned": (
@@ -167,7 +168,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "play": ("Play", "播放"),
     "pause": ("Pause", "暂停"),
     "step_last": ("last", "最后"),
-    "layers_deep": ("{depth} layers", "{depth} 层"),
+    "layers_deep": ("{depth} {depth:layer|layers}", "{depth} 层"),
     "quantity.dh_norm": ("|dL/dh|, gradient at the layer's output", "|dL/dh|，层输出处的梯度"),
     "quantity.h_norm": ("|h|, the layer's output", "|h|，层的输出"),
     "quantity.dw_norm": ("|dW|, gradient of the weight", "|dW|，权重的梯度"),
@@ -216,7 +217,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "y_error": ("relative error", "相对误差"),
 }
 
-_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE | RANKING
+_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE | RANKING | ARMS
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {lang: MappingProxyType({key: texts[index] for key, texts in _ALL.items()}) for index, lang in enumerate(LANGS)}
 )

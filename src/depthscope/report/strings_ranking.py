@@ -6,17 +6,21 @@ from __future__ import annotations
 RANKING: dict[str, tuple[str, str]] = {
     "ranking_section": ("Ranking", "排名"),
     "ranking_lead": (
-        "Arms in the order of their mean {metric}{where}; runs that were lost stand last. Of {pairs} pairs of arms, "
-        "compared seed by seed and all together, {settled} are settled at {level}. The ranks that this leaves possible "
-        "stand at the right, in brackets where they are several.",
+        "Arms in the order of their mean {metric}{where}; runs that were lost stand last. Of {pairs} "
+        "{pairs:pair|pairs} of arms, compared seed by seed and all together, {settled} {settled:is|are} settled at "
+        "{level}{by_loss}. The ranks that this leaves possible stand at the right, in brackets where they are several.",
         "各组按{where}{metric}的均值排列；有运行失败的排在最后。逐种子成对、一并比较的 {pairs} 对中，"
-        "有 {settled} 对在 {level} 水平上可以分出高下。由此仍有可能的名次列在右侧：若不止一个，则写在括号中。",
+        "有 {settled} 对在 {level} 水平上可以分出高下{by_loss}。由此仍有可能的名次列在右侧：若不止一个，则写在括号中。",
     ),
     "ranking_open": (
         "Arms in the order of their mean {metric}{where}; runs that were lost stand last. The order is open: of "
         "{pairs} pairs of arms, compared seed by seed and all together, none is settled at {level}.",
         "各组按{where}{metric}的均值排列；有运行失败的排在最后。名次尚无定论："
         "逐种子成对、一并比较的 {pairs} 对中，没有一对在 {level} 水平上可以分出高下。",
+    ),
+    "ranking_by_loss": (
+        ", and {count} {count:is|are} decided by lost runs: every run of one arm diverged, and none of the other",
+        "；另有 {count} 对由失败的运行决定：一组全部发散，另一组无一发散",
     ),
     "ranking_where": (" at depth {depth}", "深度 {depth} 时"),
     "ranking_caption": (
@@ -43,8 +47,9 @@ RANKING: dict[str, tuple[str, str]] = {
     "ranking_sure": ("settled", "已确定"),
     "ranking_at": ("{metric}, depth {depth}", "{metric}，深度 {depth}"),
     "ranking_change": ("change from depth {shallow} to {deep}", "深度 {shallow} 到 {deep} 的变化"),
-    "ranking_from_baseline": ("minus {baseline}", "减去{baseline}"),
-    "ranking_from_best": ("minus the best", "减去最佳"),
+    "ranking_from_baseline": ("minus {baseline}{where}", "{where}减去{baseline}"),
+    "ranking_from_best": ("minus the best{where}", "{where}减去最佳"),
+    "ranking_tuned": ("{axis} at {depths}", "{axis}（深度 {depths}）"),
     "ranking_lost": ("lost runs", "失败的运行"),
     "ranking_lost_of": ("{lost} of {total} lost", "{total} 次中失败 {lost} 次"),
     "ranking_lost_at": ("depth {depth}: {lost} of {total}", "深度 {depth}：{lost} / {total}"),

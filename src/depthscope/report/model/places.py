@@ -78,13 +78,13 @@ def figure(value: float | None) -> str:
     """A reading: three digits, powers of ten where it is small or large.
 
     >>> figure(0.40816), figure(1.23e-9), figure(float("nan")), figure(None)
-    ('0.408', '1.2e-9', 'not finite', '–')
+    ('0.408', '1.2e−9', 'not finite', '–')
     """
     if value is None:
         return "–"
     if math.isnan(value):
         return "not finite"
-    return number(value).replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return number(value).replace("e−0", "e−").replace("e+0", "e").replace("e+", "e")
 
 
 def fits(value: float) -> bool:
