@@ -267,6 +267,65 @@ def test_fixup_has_its_scalars_in_a_branch_of_two_layers() -> None:
     torch.testing.assert_close(model(points()), wanted, rtol=1e-12, atol=0)
 
 
+# ---- square layers alone ---------------------------------------------------------------------------------
+
+
+def vectors(num: int = 7) -> Tensor:
+    return torch.randn(num, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+
+
+def bare(**shape: Any) -> nn.Module:
+    return drawn(mlp(**{"depth": 4, "width": WIDTH, "num_inputs": WIDTH, "num_classes": WIDTH, "bare": True} | shape))
+
+
+@pytest.mark.parametrize("shortcut", ["none", "identity"])
+@pytest.mark.parametrize("linear_end", [False, True])
+def test_a_bare_network_is_its_square_layers(shortcut: str, linear_end: bool) -> None:
+    model = bare(shortcut=shortcut, linear_end=linear_end)
+    state = model.state_dict()
+    assert set(state) == {f"layers.{at}.{part}" for at in range(4) for part in ("weight", "bias")}
+    h = vectors()
+    for at in range(4):
+        z = h @ state[f"layers.{at}.weight"].T + state[f"layers.{at}.bias"]
+        f = z if linear_end and at == 3 else torch.tanh(z)
+        h = h + f if shortcut == "identity" else f
+    torch.testing.assert_close(model(vectors()), h, rtol=1e-12, atol=0)
+
+
+def test_a_bare_network_of_two_layer_branches() -> None:
+    model = bare(shortcut="identity_2")
+    state = model.state_dict()
+    h = vectors()
+    for at in range(2):
+        z = h @ state[f"blocks.{at}.linear1.weight"].T + state[f"blocks.{at}.linear1.bias"]
+        h = h + torch.tanh(z) @ state[f"blocks.{at}.linear2.weight"].T + state[f"blocks.{at}.linear2.bias"]
+    torch.testing.assert_close(model(vectors()), h, rtol=1e-12, atol=0)
+
+
+def test_the_last_layer_of_a_bare_network_can_go_without_its_normaliser() -> None:
+    model = bare(norm="batch", linear_end=True)
+    assert {name for name in model.state_dict() if name.startswith("layers.3")} == {"layers.3.weight", "layers.3.bias"}
+    assert "layers.2.norm.weight" in model.state_dict()
+
+
+@pytest.mark.parametrize("shortcut", ["none", "identity", "identity_2"])
+def test_a_bare_network_is_measured_at_its_layers_alone(shortcut: str) -> None:
+    model = bare(shortcut=shortcut)
+    assert isinstance(model, MLP)
+    found = profile(model, nn.MSELoss(), vectors(), vectors(), points=model.points(), additions=model.additions())
+    assert len(found.layers) == 4
+    assert all(name.name.startswith(("layers", "blocks")) for name in found.layers)
+    assert len(found.values("f_over_x", 0)) == {"none": 0, "identity": 4, "identity_2": 2}[shortcut]
+
+
+def test_the_slope_of_a_bare_network_goes_by_its_activations() -> None:
+    """`tat` wants 20 activations in a row for the slope that the paper gives 21 weighted layers."""
+    shape: dict[str, Any] = {"width": 4, "num_inputs": 4, "num_classes": 4, "bare": True, "activation": "tat"}
+    for depth, linear_end in ((20, False), (21, True)):
+        found = mlp(depth=depth, linear_end=linear_end, **shape).derived()
+        assert found == {"tat_slope": pytest.approx(0.18138, abs=1e-5)}
+
+
 # ---- what depth decides, and what no network has -------------------------------------------------------
 
 
@@ -290,6 +349,9 @@ def test_what_the_depth_decided() -> None:
         ({"norm": "batch", "norm_ends_branch": True}, "norm_ends_branch: wanted shortcut identity_2"),
         ({"shortcut": "highway", "shortcut_options": {"bais": 1.0}}, "unknown option of shortcut 'highway'"),
         ({"activation": "tat"}, "tat"),
+        ({"bare": True}, "bare: wanted square layers alone"),
+        ({"bare": True, "width": 2, "num_inputs": 2, "num_classes": 2, "depth": 0}, "bare: wanted"),
+        ({"linear_end": True}, "linear_end: wanted a bare network"),
     ],
 )
 def test_faults_are_told(shape: dict[str, Any], says: str) -> None:

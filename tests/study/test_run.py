@@ -166,6 +166,28 @@ INCOHERENT: list[tuple[str, Fields, str, str]] = [
         *("lab", {"backend": "torch", "norm": "batch", "model_options": {"norm_ends_branch": True}}),
         *("model_options.norm_ends_branch", "wants shortcut identity_2"),
     ),
+    ("lab", {"model_options": {"bare": True}}, "model_options.bare", "NumPy laboratory's networks have a stem"),
+    (
+        *("lab", {"backend": "torch", "shortcut": "dense", "model_options": {"bare": True}}),
+        *("model_options.bare", "the layers of 'dense' are not square"),
+    ),
+    (
+        *("lab", {"backend": "torch", "stem_gain": 1.0, "model_options": {"bare": True}}),
+        *("stem_gain", "a bare network has no stem"),
+    ),
+    (
+        *("lab", {"backend": "torch", "model_options": {"linear_end": True}}),
+        *("model_options.linear_end", "the head is linear already"),
+    ),
+    (
+        *("lab", {"backend": "torch", "shortcut": "identity_2", "model_options": {"bare": True, "linear_end": True}}),
+        *("model_options.linear_end", "the last layer of identity_2 is linear already"),
+    ),
+    ("lab", {"backend": "torch", "init": "zero_branch"}, "init", "'zero_branch' needs a shortcut that adds"),
+    (
+        *("lab", {"backend": "torch", "init": "zero_branch", "shortcut": "rezero"}),
+        *("init", "'rezero' starts at 0 too; a branch with both"),
+    ),
     ("torch", {"depth": 21}, "depth", "depth 21 is not 6n+2. The nearest are 20 and 26."),
     ("torch", {"depth": 2}, "depth", "The smallest are 8 and 14."),
     ("lab", {"shortcut": "identity_2", "depth": 7}, "depth", "The nearest are 6 and 8."),
@@ -243,7 +265,7 @@ def test_coherent(lab: Fields, change: Fields) -> None:
         ("data_options.noise", 10**400, "wanted a number, got 1000"),
         ("data_options.start_radius", 1.0, "wanted a value in [0, 1), got 1.0."),
         ("optimizer_options.momentum", 1, "wanted a value in [0, 1), got 1.0."),
-        ("model_options.heads", 4, "unknown option of mlp 'heads'. Known: norm_ends_branch."),
+        ("model_options.heads", 4, "unknown option of mlp 'heads'. Known: bare, linear_end, norm_ends_branch."),
         ("schedule_options.milestones", [0.5], "unknown option of constant 'milestones'. There are none."),
     ],
 )

@@ -9,6 +9,8 @@ A stem (linear, normaliser, activation), `depth` square layers, a linear head. I
 | `dense` | [h, act(norm(W h + b))], `growth` units more | depth | `layers.{l}`, no longer square |
 | any other | join(h, act(norm(W h + b))) | depth | `layers.{l}`, as without a shortcut |
 
+A `bare` network is the square layers alone, for tasks whose targets have the inputs' shape, such as f(x) = x.
+
 Of `none`, `identity` and `identity_2`, with the norms `none` and `batch`, the laboratory (`lab.stacks`) has the same
 tensors under the same names, so that the same streams draw the same start. Its names say that a normaliser's scale is
 `{layer}.norm.weight` beside `{layer}.weight`; so what follows a weighted layer hangs on it as a child (`norm`, `act`,
@@ -49,6 +51,8 @@ def mlp(
     shortcut_options: Mapping[str, Any] = _NONE,
     norm_options: Mapping[str, Any] = _NONE,
     norm_ends_branch: bool = False,
+    bare: bool = False,
+    linear_end: bool = False,
 ) -> MLP:
     """A fully connected network, on the current default device.
 
@@ -69,6 +73,9 @@ def mlp(
         norm_options: of the normaliser.
         norm_ends_branch: under `identity_2`, a normaliser after W2 too, which takes over the task of b2. The
             laboratory has none there; `zero_last_gamma` wants one.
+        bare: the square layers alone, without a stem and a head: `num_inputs` and `num_classes` are W.
+        linear_end: the last layer of a bare network has neither a normaliser nor an activation, so that its outputs
+            are bounded by nothing. The last one of `identity_2` is so already.
 
     Raises:
         UserError: a value that no such network has.
@@ -87,9 +94,19 @@ def mlp(
         )
     if norm_ends_branch and (shortcut != "identity_2" or norm not in ("batch", "layer")):
         raise UserError("norm_ends_branch: wanted shortcut identity_2, and batch or layer for norm.")
-    layers = Layers(norm=norm, activation=activation, spatial=False, depth=depth + 2, norm_options=norm_options)
+    if bare and (not depth or not width == num_inputs == num_classes or shortcut == "dense"):
+        raise UserError(
+            f"bare: wanted square layers alone, 1 or more, from {num_inputs} inputs to {num_classes} outputs; got "
+            f"depth {depth}, width {width}, shortcut {shortcut!r}."
+        )
+    if linear_end and (not bare or shortcut == "identity_2"):
+        raise UserError("linear_end: wanted a bare network, and another shortcut than identity_2.")
+    # One activation more than a bare network has weighted layers after the first, where the last one is activated.
+    path = depth + (not linear_end) if bare else depth + 2
+    layers = Layers(norm=norm, activation=activation, spatial=False, depth=path, norm_options=norm_options)
     shape = {"depth": depth, "width": width, "num_inputs": num_inputs, "num_classes": num_classes}
-    return MLP(layers, shortcut, shortcut_options, norm_ends_branch=norm_ends_branch, **shape)
+    ends = {"norm_ends_branch": norm_ends_branch, "bare": bare, "linear_end": linear_end}
+    return MLP(layers, shortcut, shortcut_options, **shape, **ends)
 
 
 class Block(nn.Module):
@@ -109,7 +126,7 @@ class Block(nn.Module):
         elif layers.norm in ("ws", "fixup"):
             self.linear2, end = layers.weighted(width, width), layers.branch_end(width)
         else:
-            self.linear2, end = replace(layers, norm="none", norm_options={}).weighted(width, width), nn.Identity()
+            self.linear2, end = _linear(layers).weighted(width, width), nn.Identity()
         self.linear2.norm = end
         _hang_shortcut(self, "identity_2", site, options)
 
@@ -122,7 +139,7 @@ class Block(nn.Module):
 
 
 class MLP(nn.Module):
-    """See `mlp`. x_BI -> logits_BK."""
+    """See `mlp`. x_BI -> logits_BK (of a regression, its outputs)."""
 
     def __init__(
         self,
@@ -135,11 +152,14 @@ class MLP(nn.Module):
         num_inputs: int,
         num_classes: int,
         norm_ends_branch: bool,
+        bare: bool,
+        linear_end: bool,
     ) -> None:
         super().__init__()
-        self.shortcut = shortcut
+        self.shortcut, self.bare = shortcut, bare
         self._makers = layers
-        self.stem = _step(replace(layers, norm="none") if layers.norm == "ws" else layers, num_inputs, width)
+        stem = replace(layers, norm="none") if layers.norm == "ws" else layers
+        self.stem = nn.Identity() if bare else _step(stem, num_inputs, width)
         num_out = width
         if shortcut == "identity_2":
             num = depth // 2
@@ -149,17 +169,18 @@ class MLP(nn.Module):
             growth = int(options.get("growth", 4)) if shortcut == "dense" else 0
             self.layers = nn.ModuleList()
             for at in range(depth):
-                layer = _step(layers, num_out, growth or width)
+                last = linear_end and at == depth - 1
+                layer = _step(_linear(layers) if last else layers, num_out, growth or width)
                 if shortcut != "dense":
                     site = Site(num_in=width, num_out=width, block=at, num_blocks=depth, layers=layers)
                     _hang_shortcut(layer, shortcut, site, options)
                 self.layers.append(layer)
                 num_out += growth
-        self.head = layers.head(num_out, num_classes)
+        self.head = nn.Identity() if bare else layers.head(num_out, num_classes)
 
     def forward(self, x_BI: Tensor) -> Tensor:
         """See the class."""
-        h = _activated(self.stem, x_BI)
+        h = x_BI if self.bare else _activated(self.stem, x_BI)
         if self.shortcut == "identity_2":
             for block in self.blocks:
                 h = block(h)
@@ -171,7 +192,7 @@ class MLP(nn.Module):
         return logits_BK
 
     def points(self) -> tuple[Point, ...]:
-        """Stem, `depth` layers, head, each with where its h is found: behind the join, where there is one."""
+        """Stem, `depth` layers, head, or the layers alone, each with where its h is found: behind the join, if any."""
         if self.shortcut == "identity_2":
             places = [
                 (f"blocks.{at}.{layer}", f"blocks.{at}.{output}")
@@ -183,9 +204,10 @@ class MLP(nn.Module):
                 (f"layers.{at}", f"layers.{at}.{'join' if hasattr(layer, 'join') else 'act'}")
                 for at, layer in enumerate(self.layers)
             ]
+        if not self.bare:
+            places = [("stem", "stem.act"), *places, ("head", "head")]
         return tuple(
-            Point(layer=layer, kind="linear", weight=f"{layer}.weight", output=output)
-            for layer, output in (("stem", "stem.act"), *places, ("head", "head"))
+            Point(layer=layer, kind="linear", weight=f"{layer}.weight", output=output) for layer, output in places
         )
 
     def additions(self) -> tuple[Addition, ...]:
@@ -218,6 +240,11 @@ class MLP(nn.Module):
         """The modules that hold a residual branch's `shortcut` and `join`."""
         name, held = ("blocks", self.blocks) if self.shortcut == "identity_2" else ("layers", self.layers)
         return tuple(f"{name}.{at}" for at, each in enumerate(held) if hasattr(each, "join"))
+
+
+def _linear(layers: Layers) -> Layers:
+    """The makers of a weighted layer that nothing follows."""
+    return replace(layers, norm="none", activation="linear", norm_options={})
 
 
 def _step(layers: Layers, num_in: int, num_out: int) -> nn.Module:

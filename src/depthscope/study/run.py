@@ -12,6 +12,7 @@ from depthscope.core.hashing import digest
 from depthscope.study.catalog import CATALOG, Kind, check_name, fill_options, is_user_code
 from depthscope.study.depths import depth_faults
 from depthscope.study.faults import FieldFaults
+from depthscope.study.mlp import mlp_faults
 
 MATHEMATICS = 1
 """Counted up when a change of code changes the numbers of a run whose spec stayed the same."""
@@ -202,28 +203,32 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if known("family", "backend"):
         yield from _backend_faults(values)
     entry = CATALOG["family"].get(str(values.get("family")))
-    yield from _refusals("family", values)
-    yield from _refusals("init", values)
+    for kind in ("family", "init"):
+        yield from _refusals(kind, str(values.get(kind)), values)
+    for measure in values.get("measures", ()):
+        yield from _refusals("measure", measure, values)
     yield from depth_faults(values)
     measured = any(name == "layers" or is_user_code(name) for name in values.get("measures", ()))
     if known("measures", "measure_steps") and values["measure_steps"] and not measured:
         yield "measure_steps", "nothing is measured there without 'layers' or a probe of your own among the measures."
     if entry and known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
+    if known("shortcut", "init") and values["init"] == "zero_branch" and values["shortcut"] in ("none", "dense"):
+        yield "init", "'zero_branch' needs a shortcut that adds; without one there is no branch to start at 0."
     if (shortcut := values.get("shortcut")) in ("rezero", "skipinit"):
         for field, zeroes in (
             ("zero_last_gamma", values.get("zero_last_gamma")),
-            ("init", values.get("init") == "fixup"),
+            ("init", values.get("init") in ("fixup", "zero_branch")),
         ):
             if zeroes:
                 yield field, f"{shortcut!r} starts at 0 too; a branch with both has no gradient, and stays 0."
     if values.get("family") == "mlp":
-        yield from _branch_end_faults(values)
+        yield from mlp_faults(values)
 
 
-def _refusals(kind: Kind, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of the other fields, the values that the family or the initialiser does not take."""
-    entry = CATALOG[kind].get(str(values.get(kind)))
+def _refusals(kind: Kind, name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of the other fields, the values that the family, the initialiser or a measure does not take."""
+    entry = CATALOG[kind].get(name)
     if entry is None:
         return
     for field, allowed in entry.accepts.items():
@@ -233,22 +238,7 @@ def _refusals(kind: Kind, values: Mapping[str, Any]) -> Iterator[tuple[str, str]
             names = " or ".join(shown(each) for each in allowed)
             off = allowed in ((None,), (False,), (1.0,))
             wanted = "has no such setting; leave it away." if off else f"takes {names}, not {values[field]!r}."
-            yield field, f"{values[kind]!r} {wanted}"
-
-
-def _branch_end_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of the normaliser that ends an mlp's branches, and of its scale where that is to start at 0."""
-    zero = values.get("zero_last_gamma")
-    normalised = values.get("model_options", {}).get("norm_ends_branch")
-    if values.get("backend") == "numpy":
-        if normalised:
-            yield "model_options.norm_ends_branch", "the NumPy laboratory has no normaliser there; leave it away."
-        if zero:
-            yield "zero_last_gamma", "'mlp' has no such setting on numpy; leave it away."
-    elif normalised and (values.get("shortcut") != "identity_2" or values.get("norm") not in ("batch", "layer")):
-        yield "model_options.norm_ends_branch", "wants shortcut identity_2, and batch or layer for norm."
-    elif zero and not normalised and values.get("shortcut") != "none":
-        yield "zero_last_gamma", "no branch of 'mlp' ends in a normaliser; set model_options.norm_ends_branch too."
+            yield field, f"{name!r} {wanted}"
 
 
 RUN_KINDS: tuple[Kind, ...] = (

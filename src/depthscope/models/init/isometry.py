@@ -40,16 +40,20 @@ def delta_orthogonal(weight: Weight, rng: np.random.Generator) -> Array:
     Raises:
         UserError: a kernel of even size has no centre.
     """
-    if not all(size % 2 for size in weight.kernel):
-        raise UserError(
-            f"{weight.name}: a kernel of {' x '.join(map(str, weight.kernel))} has no centre tap; delta-orthogonal "
-            "kernels have an odd size. Use init = 'orthogonal'."
-        )
-    values: Array = np.zeros(weight.shape)
-    parts = [draws.orthogonal(weight.num_out, weight.num_in, rng) for _ in range(weight.parts)]
-    centre: Any = (..., *(size // 2 for size in weight.kernel))
-    values[centre] = np.concatenate(parts) * weight.gain
-    return values
+    return _at_centre(weight, [draws.orthogonal(weight.num_out, weight.num_in, rng) for _ in range(weight.parts)])
+
+
+def identity(weight: Weight, rng: np.random.Generator) -> Array:
+    """Gain times the identity, with no draw: W x = gain x; of an unequal width, cut off or followed by zeros.
+
+    A kernel is the identity at its centre tap. Every seed starts alike.
+
+    Source: Le et al. 2015, arXiv 1504.00941, section 2, for the square matrix of a recurrent network.
+
+    Raises:
+        UserError: a kernel of even size has no centre.
+    """
+    return _at_centre(weight, [np.eye(weight.num_out, weight.num_in)] * weight.parts)
 
 
 def tat(weight: Weight, rng: np.random.Generator) -> Array:
@@ -62,3 +66,16 @@ def tat(weight: Weight, rng: np.random.Generator) -> Array:
     2110.01765.
     """
     return delta_orthogonal(weight, rng) * max(math.sqrt(weight.num_out / weight.num_in), 1.0)
+
+
+def _at_centre(weight: Weight, parts: list[Array]) -> Array:
+    """A kernel that is 0 but for its centre tap, gain times these matrices [out, in] one below the other."""
+    if not all(size % 2 for size in weight.kernel):
+        raise UserError(
+            f"{weight.name}: a kernel of {' x '.join(map(str, weight.kernel))} has no centre tap; wanted an odd "
+            "size. Use init = 'orthogonal'."
+        )
+    values: Array = np.zeros(weight.shape)
+    centre: Any = (..., *(size // 2 for size in weight.kernel))
+    values[centre] = np.concatenate(parts) * weight.gain
+    return values
