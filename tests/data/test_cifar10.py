@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from depthscope.core.errors import UserError
 from depthscope.data import cifar10_facts as facts
-from depthscope.data import sources
+from depthscope.data import search
 from depthscope.data.cifar10 import averaged, check_options, check_root, cifar10, prepare
 from depthscope.data.dataset import Dataset
 from depthscope.data.sources import CachedArrays, OfficialFolder, ParquetFolder, find
@@ -199,7 +199,7 @@ def test_another_data_set_in_the_same_file_names_is_passed_over(tmp_path: Path) 
 
 
 def test_the_search_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SEARCH_FOLDERS", 10)
+    monkeypatch.setattr(search, "SEARCH_FOLDERS", 10)
     for k in range(20):
         (tmp_path / f"{k:02}").mkdir()
     (tmp_path / "19" / "data_batch_1").write_bytes(b"")

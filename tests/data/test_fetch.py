@@ -108,7 +108,13 @@ def site() -> Iterator[Site]:
 
 
 def get(site: Site, folder: Path, **options: Any) -> Path:
-    options = {"sha256": hashlib.sha256(CONTENT).hexdigest(), "pause": 0.01, "timeout": 5.0, **options}
+    options = {
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "pause": 0.01,
+        "timeout": 5.0,
+        "mirror": "DEPTHSCOPE_SITE_URL",
+        **options,
+    }
     return fetch(site.url, folder / "file", **options)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from depthscope.core.errors import UserError
 from depthscope.data import cifar10_facts as facts
-from depthscope.data import sources
 from depthscope.data.cifar10 import check_root, cifar10
+from depthscope.data.search import file_digest
 from depthscope.data.sources import OfficialFolder
 
 
@@ -70,7 +70,7 @@ def test_a_hostile_file_of_the_right_size_and_checksum_is_not_run(
     (linked / "data_batch_1").write_bytes(hostile)
     refused(linked, "data_batch_1", "wanted 31,035,704 bytes")
     known = dict(facts.OFFICIAL_FILES)
-    known["data_batch_1"] = (len(hostile), sources.file_digest(linked / "data_batch_1", "md5"))
+    known["data_batch_1"] = (len(hostile), file_digest(linked / "data_batch_1", "md5"))
     monkeypatch.setattr(facts, "OFFICIAL_FILES", known)
     with pytest.raises(UserError, match="data_batch_1: refused: it refers to 'posix system'"):
         cifar10(0, linked, num_train=10, num_test=0)
@@ -91,7 +91,7 @@ def test_a_file_of_right_checksum_and_wrong_form(
         content = content.replace(b"K\x09K\x00", b"K\x0aK\x00", 1)
     path.unlink()
     path.write_bytes(content)
-    known = {**facts.OFFICIAL_FILES, "data_batch_1": (len(content), sources.file_digest(path, "md5"))}
+    known = {**facts.OFFICIAL_FILES, "data_batch_1": (len(content), file_digest(path, "md5"))}
     monkeypatch.setattr(facts, "OFFICIAL_FILES", known)
     with pytest.raises(
         UserError, match=r"data_batch_1: wanted (data of shape \(10000, 3072\)|1,500 labels from 0 to 9)"

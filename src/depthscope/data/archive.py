@@ -13,8 +13,8 @@ from depthscope.core.errors import UserError
 from depthscope.core.files import write_bytes
 from depthscope.data import cifar10_facts as facts
 from depthscope.data.cache import cache_dir
-from depthscope.data.cifar10_facts import damaged
 from depthscope.data.fetch import Progress, fetch, only_one
+from depthscope.data.search import damaged
 from depthscope.data.sources import OfficialFolder
 
 URL_VARIABLE = "DEPTHSCOPE_CIFAR10_URL"
@@ -47,7 +47,7 @@ def download(progress: Progress | None = None) -> OfficialFolder:
             if there is not None:
                 return there
             archive = folder / "cifar-10-python.tar.gz"
-            fetch(url, archive, md5=facts.ARCHIVE_MD5, size=facts.ARCHIVE_SIZE, progress=progress)
+            fetch(url, archive, mirror=URL_VARIABLE, md5=facts.ARCHIVE_MD5, size=facts.ARCHIVE_SIZE, progress=progress)
             extract(archive, folder / facts.OFFICIAL_FOLDER)
             archive.unlink()
     except OSError as error:

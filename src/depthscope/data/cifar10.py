@@ -5,7 +5,6 @@ Source: Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from depthscope.data.archive import download, downloaded_folder
 from depthscope.data.cifar10_facts import IMAGE_SHAPE, NUM_CLASSES, NUM_ROWS
 from depthscope.data.dataset import Dataset, Split, make_dataset
 from depthscope.data.fetch import Progress
+from depthscope.data.options import held_out, within
+from depthscope.data.search import found_in_named
 from depthscope.data.sources import CachedArrays, ParquetFolder, Source, find
 
-ROOT_VARIABLE = "DEPTHSCOPE_DATA"
 _FULL_SIZE = IMAGE_SHAPE[1]
 
 
@@ -79,14 +79,11 @@ def cifar10(
 def check_options(*, num_train: int, num_test: int, image_size: int, validation: int) -> None:
     """Raise a UserError for an option out of its range. Reads nothing."""
     sizes = [size for size in range(1, _FULL_SIZE + 1) if _FULL_SIZE % size == 0]
-    if not 1 <= num_train <= NUM_ROWS["train"]:
-        raise UserError(f"cifar10: num_train: wanted 1 to {NUM_ROWS['train']}, got {num_train}.")
-    if not 0 <= num_test <= NUM_ROWS["test"]:
-        raise UserError(f"cifar10: num_test: wanted 0 to {NUM_ROWS['test']}, got {num_test}.")
+    within("cifar10: num_train", num_train, 1, NUM_ROWS["train"])
+    within("cifar10: num_test", num_test, 0, NUM_ROWS["test"])
     if image_size not in sizes:
         raise UserError(f"cifar10: image_size: wanted one of {', '.join(map(str, sizes))}, got {image_size}.")
-    if not 0 <= validation < num_train:
-        raise UserError(f"cifar10: validation: wanted 0 to {num_train - 1} of the {num_train}, got {validation}.")
+    held_out("cifar10", validation, num_train)
 
 
 def check_root(root: Path | None) -> None:
@@ -96,7 +93,7 @@ def check_root(root: Path | None) -> None:
     `ParquetFolder.verify`), nothing downloaded. With neither `root` nor DEPTHSCOPE_DATA there is nothing
     to check: the cache mends itself.
     """
-    source = _named(root)
+    source = found_in_named(root, find)
     if source is not None:
         source.verify()
 
@@ -151,22 +148,9 @@ def averaged(x: NDArray[np.uint8], image_size: int) -> NDArray[Any]:
     return sums.astype(np.float32) / np.float32(side * side)
 
 
-def _named(root: Path | None) -> Source | None:
-    """What was asked for by `root` or by the environment; None where neither names a folder."""
-    if root is not None:
-        return find(Path(root))
-    named = os.environ.get(ROOT_VARIABLE)
-    if not named:
-        return None
-    try:
-        return find(Path(named).expanduser())
-    except UserError as error:
-        raise UserError(f"{ROOT_VARIABLE}: {error}") from error
-
-
 def _ready(root: Path | None, progress: Progress | None) -> Source:
     """Where to read from, verified."""
-    source = _named(root)
+    source = found_in_named(root, find)
     if source is not None:
         source.verify()
         return source

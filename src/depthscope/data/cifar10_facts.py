@@ -13,8 +13,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from depthscope.core.errors import UserError
-
 SplitName = Literal["train", "test"]
 
 NUM_ROWS: Mapping[SplitName, int] = MappingProxyType({"train": 50_000, "test": 10_000})
@@ -80,8 +78,6 @@ They tell official content from any other whatever file it came in, and without 
 Taken from the official files, whose md5 was checked.
 """
 
-MEND = "Fetch the data again, or leave out --data to let Depthscope download it."
-
 
 def block_digest(x: NDArray[np.uint8], y: NDArray[np.integer]) -> str:
     """The digest of one block, `[BLOCK, 3, 32, 32]` with labels `[BLOCK]`, as in `BLOCK_DIGESTS`."""
@@ -115,8 +111,3 @@ def whole_blocks(num_rows: int) -> int:
     (1000, 1000, 2000)
     """
     return -(-num_rows // BLOCK) * BLOCK
-
-
-def damaged(path: object, wanted: str, came: str) -> UserError:
-    """The error for a file that is not what it should be."""
-    return UserError(f"{path}: wanted {wanted}, got {came}. {MEND}")

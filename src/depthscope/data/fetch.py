@@ -38,6 +38,7 @@ class _Job:
     size: int | None
     progress: Progress
     timeout: float
+    mirror: str
 
     @property
     def tag(self) -> Path:
@@ -56,6 +57,7 @@ def fetch(
     url: str,
     destination: Path,
     *,
+    mirror: str,
     md5: str | None = None,
     sha256: str | None = None,
     size: int | None = None,
@@ -72,6 +74,7 @@ def fetch(
     Args:
         url: an http or https address.
         destination: the file to make; left alone if it is there with the right checksum.
+        mirror: the environment variable that may name another address, for the message.
         md5: the checksum to expect, in hex; this or `sha256`.
         sha256: likewise.
         size: the file's size in bytes, where it is known.
@@ -90,7 +93,7 @@ def fetch(
     assert wanted is not None, "fetch needs a checksum"
     _check_address(url)
     part = destination.with_name(destination.name + ".part")
-    job = _Job(url, part, size, progress or (lambda done, total: None), timeout)
+    job = _Job(url, part, size, progress or (lambda done, total: None), timeout, mirror)
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         with only_one(part):
@@ -216,7 +219,7 @@ def _refused(job: _Job, error: urllib.error.HTTPError, held: int) -> None:
         raise _CutError(f"the server answers {error.code} {error.reason}") from error
     raise UserError(
         f"{job.url}: the server answers {error.code} {error.reason}. "
-        "Name a mirror in DEPTHSCOPE_CIFAR10_URL, or a folder that holds the data with --data."
+        f"Name a mirror in {job.mirror}, or a folder that holds the data with --data."
     ) from error
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from depthscope.core.errors import UserError
-from depthscope.data.cifar10_facts import BLOCK, IMAGE_SHAPE, NUM_CLASSES, SplitName, damaged, wrong_block
+from depthscope.data.cifar10_facts import BLOCK, IMAGE_SHAPE, NUM_CLASSES, SplitName, wrong_block
+from depthscope.data.search import damaged
 
 READ_ERRORS = (OSError, ValueError, pa.ArrowException)
 """What pyarrow raises on bytes that are no parquet file, or damaged in the middle."""

@@ -1,14 +1,11 @@
-"""The three forms in which CIFAR-10 may lie on disk, behind one interface, and the search for them.
+"""The three forms in which CIFAR-10 may lie on disk, behind one interface.
 
 Whatever the form, what comes out is the official content, bit for bit, or an error that names the file.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,15 +16,12 @@ from numpy.typing import NDArray
 from depthscope.core.errors import UserError
 from depthscope.data import cifar10_facts as facts
 from depthscope.data.cache import load_arrays, save_arrays
-from depthscope.data.cifar10_facts import SplitName, damaged
+from depthscope.data.cifar10_facts import SplitName
 from depthscope.data.parquet import decode_rows, has_columns, num_rows
 from depthscope.data.pickles import read_pickle
+from depthscope.data.search import SEARCH_DEPTH, damaged, file_digest, folders_in
 
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
-
-SEARCH_DEPTH = 2
-SEARCH_FOLDERS = 500
-"""A search stops after so many folders, so that `--data ~` answers at once."""
 
 
 class Source(Protocol):
@@ -186,11 +180,7 @@ def find(root: Path) -> Source:
     Raises:
         UserError: there is none, with what was looked for.
     """
-    if not root.is_dir():
-        raise UserError(
-            f"{root}: no such folder. Wanted one that holds CIFAR-10; leave out --data to let Depthscope download it."
-        )
-    for folder in _folders(root):
+    for folder in folders_in(root, "CIFAR-10"):
         if any((folder / name).is_file() for name in facts.OFFICIAL_FILES):
             return OfficialFolder(folder)
         present = [folder / name for name in facts.PARQUET_FILES.values() if (folder / name).is_file()]
@@ -204,50 +194,8 @@ def find(root: Path) -> Source:
     )
 
 
-def file_digest(path: Path, kind: str) -> str:
-    """Hex digest of a file; the same unchanged file is read once in a process.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    try:
-        state = path.stat()
-        return _file_digest(path, kind, state.st_size, state.st_mtime_ns)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
-
-
-@functools.lru_cache(maxsize=64)
-def _file_digest(path: Path, kind: str, size: int, mtime_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()
-
-
 def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
-
-
-def _folders(root: Path) -> Iterator[Path]:
-    """`root`, then its folders, then theirs, in the order of their names; hidden ones are left out."""
-    level = [root]
-    count = 0
-    for _ in range(SEARCH_DEPTH + 1):
-        below: list[Path] = []
-        for folder in level:
-            yield folder
-            count += 1
-            if count == SEARCH_FOLDERS:
-                return
-            below += _subfolders(folder)
-        level = below
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(folder / each.name for each in entries if each.is_dir() and not each.name.startswith("."))
-    except OSError:
-        return []  # a folder that cannot be looked into holds nothing for us

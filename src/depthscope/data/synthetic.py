@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from depthscope.core.errors import UserError
 from depthscope.core.streams import stream
 from depthscope.data.dataset import Dataset, Split, make_dataset
+from depthscope.data.options import at_least, held_out
 
 
 def spiral(
@@ -49,15 +50,15 @@ def spiral(
     Raises:
         UserError: an option out of its range.
     """
-    _at_least("spiral: arms", arms, 2)
-    _at_least("spiral: points_per_arm", points_per_arm, 2)
-    _at_least("spiral: noise", noise, 0)
+    at_least("spiral: arms", arms, 2)
+    at_least("spiral: points_per_arm", points_per_arm, 2)
+    at_least("spiral: noise", noise, 0)
     if not 0 <= start_radius < 1:
         raise UserError(f"spiral: start_radius: wanted a number of at least 0 and under 1, got {start_radius}.")
     if not np.isfinite([turns, noise]).all():
         raise UserError(f"spiral: turns and noise: wanted finite numbers, got {turns} and {noise}.")
     total = arms * points_per_arm
-    _held_out("spiral", validation, total)
+    held_out("spiral", validation, total)
 
     radius = np.linspace(start_radius, 1.0, points_per_arm)
     wound = turns * (radius - start_radius) / (1.0 - start_radius)
@@ -121,13 +122,13 @@ def images(
     Raises:
         UserError: an option out of its range.
     """
-    _at_least("images: num_train", num_train, 1)
-    _at_least("images: num_test", num_test, 0)
-    _at_least("images: image_size", image_size, 2)
-    _at_least("images: num_classes", num_classes, 2)
-    _at_least("images: contrast", contrast, 0)
-    _at_least("images: noise", noise, 0)
-    _held_out("images", validation, num_train)
+    at_least("images: num_train", num_train, 1)
+    at_least("images: num_test", num_test, 0)
+    at_least("images: image_size", image_size, 2)
+    at_least("images: num_classes", num_classes, 2)
+    at_least("images: contrast", contrast, 0)
+    at_least("images: noise", noise, 0)
+    held_out("images", validation, num_train)
     patterns = contrast * _patterns(data_seed, num_classes, image_size)
 
     def draw(split: str, count: int) -> Split:
@@ -160,14 +161,3 @@ def _patterns(data_seed: int, num_classes: int, image_size: int, num_waves: int 
     centred: NDArray[np.float64] = waves - waves.mean(axis=(1, 2, 3), keepdims=True)
     scaled: NDArray[np.float64] = centred / centred.std(axis=(1, 2, 3), keepdims=True)
     return scaled
-
-
-def _held_out(name: str, validation: int, total: int) -> None:
-    if not 0 <= validation < total:
-        raise UserError(f"{name}: validation: wanted 0 to {total - 1} of the {total}, got {validation}.")
-
-
-def _at_least(name: str, value: float, low: int) -> None:
-    # `not >=` and not `<`, so that NaN is refused too.
-    if not value >= low:
-        raise UserError(f"{name}: wanted {low} or more, got {value}.")

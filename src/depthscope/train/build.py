@@ -50,15 +50,18 @@ def load_data(spec: RunSpec, context: Context) -> Dataset:
     root = str(context.data_root) if context.data_root is not None else None
     target = target_of("data", spec.data, spec.backend)
     seed = spec.seed if depends_on_seed(spec) else 0
-    return _load(target, is_user_code(spec.data), seed, root, json.dumps(spec.data_options))
+    options = dict(spec.data_options)
+    if not is_user_code(spec.data) and CATALOG["data"][spec.data].by_depth:
+        options["depth"] = spec.depth
+    return _load(target, is_user_code(spec.data), seed, root, json.dumps(options))
 
 
 def depends_on_seed(spec: RunSpec) -> bool:
     """Whether each seed has a data set of its own; otherwise all share one, which is loaded once.
 
-    Of the built-in sets the spiral alone does; one of the user's does where its function takes `seed`.
+    One of the user's does where its function takes `seed`.
     """
-    return takes(spec.data, "seed") if is_user_code(spec.data) else spec.data == "spiral"
+    return takes(spec.data, "seed") if is_user_code(spec.data) else CATALOG["data"][spec.data].by_seed
 
 
 @lru_cache(maxsize=4)

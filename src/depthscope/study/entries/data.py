@@ -6,10 +6,14 @@ from collections.abc import Mapping
 
 from depthscope.study.entries.entry import Entry, both
 
+_DRAWN = {"num_train": 10_000, "num_test": 1_000, "validation": 0}
+_DRAWN_LIMITS = {"num_train": "[1, 1000000]", "num_test": "[0, 1000000]", "validation": "[0, 999999]"}
+
 DATA: Mapping[str, Entry] = {
     "spiral": Entry(
         summary="interleaved arms in the plane; the seed draws the points",
         targets=both("depthscope.data.synthetic:spiral"),
+        by_seed=True,
         options={
             "arms": 3,
             "points_per_arm": 50,
@@ -54,6 +58,63 @@ DATA: Mapping[str, Entry] = {
             "validation": "[0, 49999]",
         },
         sources=("krizhevsky2009cifar",),
+    ),
+    "shakespeare": Entry(
+        summary="Shakespeare's plays, a character at a time: the next one is asked",
+        targets=both("depthscope.data.text:shakespeare"),
+        options={"length": 64, "num_train": 15_685, "num_test": 1_742, "validation": 0},
+        untested={"num_test": 0},
+        limits={
+            "length": "[1, 100000]",
+            "num_train": "[1, 1003853]",
+            "num_test": "[0, 111539]",
+            "validation": "[0, 1003852]",
+        },
+        sources=("karpathy2015charrnn",),
+    ),
+    "names": Entry(
+        summary="first names, a letter at a time: the next one is asked",
+        targets=both("depthscope.data.text:names"),
+        options={"num_train": 28_829, "num_test": 3_204, "validation": 0},
+        untested={"num_test": 0},
+        limits={"num_train": "[1, 32033]", "num_test": "[0, 32032]", "validation": "[0, 32032]"},
+        sources=("karpathy2022makemore",),
+    ),
+    "adding": Entry(
+        summary="the sum of two marked numbers in a sequence of `depth`, asked at its end",
+        targets=both("depthscope.data.sequences:adding"),
+        options=_DRAWN,
+        untested={"num_test": 0},
+        by_depth=True,
+        regression=True,
+        limits=_DRAWN_LIMITS,
+        sources=("hochreiter1997lstm", "arjovsky2016unitary"),
+    ),
+    "copy": Entry(
+        summary="ten symbols, to be told again after `depth` steps",
+        targets=both("depthscope.data.sequences:copy"),
+        options=_DRAWN,
+        untested={"num_test": 0},
+        by_depth=True,
+        limits=_DRAWN_LIMITS,
+        sources=("hochreiter1997lstm", "arjovsky2016unitary"),
+    ),
+    "nth_farthest": Entry(
+        summary="which vector of a set is the nth farthest from vector m?",
+        targets=both("depthscope.data.sequences:nth_farthest"),
+        options={**_DRAWN, "num_vectors": 8, "vector_size": 8},
+        untested={"num_test": 0},
+        limits={**_DRAWN_LIMITS, "num_vectors": "[2, 100]", "vector_size": "[1, 1000]"},
+        sources=("santoro2018relational",),
+    ),
+    "identity_task": Entry(
+        summary="the answer is the input; the seed draws the points",
+        targets=both("depthscope.data.sequences:identity_task"),
+        options={**_DRAWN, "num_train": 256, "num_test": 256, "size": 8},
+        untested={"num_test": 0},
+        by_seed=True,
+        regression=True,
+        limits={**_DRAWN_LIMITS, "size": "[1, 10000]"},
     ),
 }
 

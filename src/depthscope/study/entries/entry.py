@@ -29,10 +29,14 @@ class Entry:
         later: options that came when runs had been recorded without them; at their defaults they are no part of a
             run's identity.
         untested: of a data set, the options with which its test set is not opened.
+        by_seed: of a data set, whether each seed draws one of its own; otherwise all share one.
         by_depth: of a data set, whether its length in time is the network's depth, which its function then takes.
+        regression: of a data set, whether it asks for numbers and not for classes; then there is no accuracy.
+        sequential: of a family, whether it takes sequences, and their `length`.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
+        choices: what an option of text may be.
         families: for what a network is built of (shortcut, norm, activation, init), the families that take it.
-        accepts: for a family or an initialiser, the values that it takes in other fields of a run.
+        accepts: for a family, an initialiser or a measure, the values that it takes in other fields of a run.
         closed: of those fields, the ones in which it takes no code of the user's.
         goes_with: field of a run -> values that its paper has with it, where it is no more than a part of a repair; a
             run with others is a run all the same, of which the plan has a remark.
@@ -45,8 +49,12 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     later: tuple[str, ...] = ()
     untested: Mapping[str, Any] = field(default_factory=dict)
+    by_seed: bool = False
     by_depth: bool = False
+    regression: bool = False
+    sequential: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: tuple[str, ...] = ()
     accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     closed: tuple[str, ...] = ()
