@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from depthscope.core.errors import UserError, unknown_name
+from depthscope.data import text
 from depthscope.data.dataset import Dataset
+from depthscope.data.text_files import TEXTS
 from depthscope.study.catalog import CATALOG, is_user_code
 from depthscope.study.metrics import PROBE
 from depthscope.study.run import OPTION_FIELDS, RunSpec
@@ -48,8 +50,8 @@ def check_runs(
 ) -> None:
     """See that these runs can be done.
 
-    Every name is resolved, CIFAR-10 is verified (and downloaded where it is missing), every other data set is
-    made once, every network of the catalogue is built (see `trial`). Where code of the user's takes part, each network
+    Every name is resolved, data that is files is verified (and downloaded where it is missing), every other data set
+    is made once, every network of the catalogue is built (see `trial`). Where code of the user's takes part, each network
     is built, fed two examples, and measured by each probe of the user's.
 
     Args:
@@ -58,7 +60,7 @@ def check_runs(
         progress: hears of a download.
         among: all runs of the study; a field that its family does not take must not vary among them.
         claims: of the study; those about a probe must name what it measures.
-        fetch: whether to look at CIFAR-10 too; without it, networks that are fed with it are not tried.
+        fetch: whether to look at data that is files too; without it, networks that are fed with it are not tried.
 
     Raises:
         UserError: a name that leads nowhere; options out of range; files that are missing, cut short or altered;
@@ -74,14 +76,14 @@ def check_runs(
         _check_signatures(spec, named)
     _check_taken([*runs, *among])
     if fetch:
-        _check_cifar10([spec for spec in runs if spec.data == "cifar10"], root, progress)
-    others = {(spec.data, json.dumps(spec.data_options)): spec for spec in runs if spec.data != "cifar10"}
+        _check_files([spec for spec in runs if spec.data in _FILES], root, progress)
+    others = {(spec.data, json.dumps(spec.data_options)): spec for spec in runs if spec.data not in _FILES}
     for spec in others.values():
         with as_user_error(spec.data):
             load_data(spec, Context(data_root=root))
     try_known(runs)
     measured: set[str] = set()
-    for spec in _distinct(spec for spec in runs if fetch or spec.data != "cifar10"):
+    for spec in _distinct(spec for spec in runs if fetch or spec.data not in _FILES):
         measured |= _try(spec, load_data(spec, Context(data_root=root)))
     _check_claims(claims, measured, among)
 
@@ -150,6 +152,20 @@ def _given(spec: RunSpec, field: str) -> Any:
     value = getattr(spec, field)
     entry = CATALOG[OPTION_FIELDS[field]].get(getattr(spec, OPTION_FIELDS[field])) if field in OPTION_FIELDS else None
     return {name: each for name, each in value.items() if each != entry.options[name]} if entry else value
+
+
+_FILES = ("cifar10", *TEXTS)
+"""Data sets that are files, which are not made but read, and may have to be downloaded."""
+
+
+def _check_files(specs: list[RunSpec], root: Path | None, progress: Callable[[int, int | None], None]) -> None:
+    for spec in specs:
+        if spec.data in TEXTS:
+            text.check_options(spec.data, **spec.data_options)
+    for name in TEXTS:
+        if any(spec.data == name for spec in specs):
+            text.prepare(name, root, progress=progress)
+    _check_cifar10([spec for spec in specs if spec.data == "cifar10"], root, progress)
 
 
 def _check_cifar10(specs: list[RunSpec], root: Path | None, progress: Callable[[int, int | None], None]) -> None:
