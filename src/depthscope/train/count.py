@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.hooks import RemovableHandle
 
 from depthscope.models.checkpoint import Blocks, segments
@@ -19,6 +18,7 @@ from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
 from depthscope.train.exact import exact
 from depthscope.train.feed import taken
+from depthscope.train.flops import Counter
 from depthscope.train.layout import lay_out
 from depthscope.train.memory import DataShape
 from depthscope.train.network import make_module, make_network
@@ -69,13 +69,13 @@ def count_passes(model: nn.Module, x: Tensor) -> Passes:
             saved.here[_key(tensor)] = tensor
         return tensor
 
-    counter = FlopCounterMode(display=False)
+    counter = Counter()
     hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
     with seeded(0), hooks, torch.enable_grad(), _told_apart(model.train(), saved), counter:
         output = model(x)
     del output
     num_bytes, largest = saved.fullest()
-    return Passes(flops=counter.get_total_flops() // _NUM, saved=num_bytes // _NUM, largest=largest // _NUM)
+    return Passes(flops=counter.flops // _NUM, saved=num_bytes // _NUM, largest=largest // _NUM)
 
 
 class _Saved:
