@@ -180,7 +180,7 @@ def test_without_a_confirmatory_claim_it_counts(says: Any) -> None:
         than=0.2,
     )
     english, chinese = says([0.3, 0.28], [0.6, 0.62], level)
-    assert english.endswith("Of 1 claims: 1 supported.")
+    assert english.endswith("Of 1 claim: 1 supported.")
     assert chinese.endswith("1 条论断中：1 成立。")
 
 

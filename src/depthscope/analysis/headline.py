@@ -9,6 +9,7 @@ from depthscope.analysis import places, samples
 from depthscope.analysis.choosing import choice_sentence
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
+from depthscope.analysis.ranking_words import ranking_sentences
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
 from depthscope.analysis.verdict_words import verdict_sentence
@@ -76,11 +77,11 @@ def depth_changes(results: Results, part: str, *, level: float = 0.95) -> tuple[
 
 
 def headline(results: Results, findings: Sequence[Finding], lang: Lang) -> str:
-    """What was found, in one or two sentences.
+    """What was found, in a few sentences.
 
-    First what depth did to the training figure of the arms under comparison, then the verdict on the
-    confirmatory claim. Every verb is chosen by the interval it stands beside. Where a part has further axes, the
-    sentence names the values that it speaks at. A selection study tells its choices instead.
+    First what depth did to the training figure of the arms under comparison, or where they are ranked what the ranking
+    came to; then the verdict on the confirmatory claim. Every verb is chosen by the interval it stands beside. Where a
+    part has further axes, the sentence names the values that it speaks at. A selection study tells its choices instead.
 
     Args:
         results: plan and records.
@@ -90,13 +91,14 @@ def headline(results: Results, findings: Sequence[Finding], lang: Lang) -> str:
     chosen = choice_sentence(results, lang)
     if chosen:
         return chosen
-    sentences = [*_depth_sentence(results, findings, lang), *verdict_sentence(findings, lang)]
+    told = [*_depth_sentence(results, findings, lang), *ranking_sentences(results, lang)]
+    sentences = [*told, *verdict_sentence(findings, lang)]
     return (" " if lang == "en" else "").join(sentences)
 
 
 def _depth_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
     chosen = main_part(results)
-    if chosen is None:
+    if chosen is None or results.study.parts[chosen[0]].ranked:
         return
     part, first = chosen
     # Where confirmatory claims were corrected for their number, no narrower interval stands beside them.
