@@ -100,4 +100,4 @@ def test_bad_stacks_name_the_fault(changes: dict[str, Any], message: str) -> Non
 
 def test_unknown_init() -> None:
     with pytest.raises(UserError, match="Did you mean 'gaussian'"):
-        init_params(make(), [0], init="gausian")  # type: ignore[arg-type]
+        init_params(make(), [0], init="gausian")

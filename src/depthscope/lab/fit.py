@@ -1,6 +1,10 @@
-"""Training a group of seeds side by side, full batch, one generator of reports.
+"""Training a group of seeds side by side, one generator of reports.
 
-Shape letters: S seeds still in training, N examples, I inputs, P parameters of one seed.
+Shape letters: S seeds still in training, N examples, B examples of a batch, I inputs, T positions, P parameters of one
+seed.
+
+The full batch is the case of one batch that is always the same. With batches of its own at each step, a seed's loss is
+that of the batch at hand, and what is reported is its mean over the batches since the last regular report.
 
 The promise: a seed trained alone gives the same bits as the same seed in a group, whoever else is in
 the group and whenever they leave it. It holds because (a) every matrix product is one BLAS call a seed,
@@ -16,16 +20,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from depthscope.core.errors import UserError
 from depthscope.lab import layers
-from depthscope.lab.network import Network
+from depthscope.lab.forms import Form, as_input, as_labels, make_network, parameter_shapes
 from depthscope.lab.optimizers import Optimizer
-from depthscope.lab.stacks import Stack, parameter_shapes
+from depthscope.lab.reading import Net
 
 Array = NDArray[Any]
 Schedule = Callable[[int], float] | Sequence[float] | NDArray[np.floating[Any]]
+Batches = Callable[[int], NDArray[np.int64]]
+"""Step t -> positions [S, B] of the examples that update t of each seed is made on."""
 Reason = Literal["completed", "stopped", "diverged"]
 
 
@@ -77,11 +83,14 @@ class Memory:
         step: updates done.
         optimizer: the optimiser's arrays by name, one row a seed.
         streak: of each seed, the checks in a row that the stop rule has seen passed, this step's included, int64.
+        tally: with batches, of each seed the sums of loss and accuracy over the batches since the last regular
+            report, float64 [S, 2]; None with the full batch.
     """
 
     step: int
     optimizer: Mapping[str, Array]
     streak: NDArray[np.int64]
+    tally: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +101,10 @@ class Report:
         step: t.
         lr: learning rate of the update that led here; None at step 0.
         members: positions in the group of the seeds still in training, ascending; those that leave now included.
-        loss: train loss of each member, float64, in nats.
-        accuracy: train accuracy of each member, float64, as a fraction.
+        loss: train loss of each member, float64, in nats. With batches, the mean over those of the updates since
+            the last regular report, each before its update; at step 0 of the first batch; of a member that
+            diverged, of the batch that told so.
+        accuracy: train accuracy of each member, float64, as a fraction; with batches likewise.
         params: parameter name to array with one row a member. Read-only views of the state that training
             goes on with: good until the generator is resumed. Copy what is to be kept.
         departures: the members that leave after this report.
@@ -121,85 +132,115 @@ def views(flat_SP: Array, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Ar
     return found
 
 
-def feature_major(x_SNI: Array, dtype: DTypeLike) -> Array:
-    """Examples last, contiguous: [S, I, N], as `layers` wants them."""
-    return np.ascontiguousarray(np.swapaxes(x_SNI, -1, -2), dtype=dtype)
-
-
 def accuracy(scores_SCN: Array, y_SN: Array) -> NDArray[np.float64]:
-    """Share of the examples whose label has the highest score, [S]; the first class wins a tie."""
-    hits_SN = scores_SCN.argmax(axis=-2) == y_SN
-    return np.asarray(hits_SN.sum(axis=-1) / hits_SN.shape[-1], np.float64)
+    """Share of the answers asked for whose label has the highest score, [S]; the first class wins a tie."""
+    hits_SN = scores_SCN.argmax(axis=-2) == y_SN  # a label below 0 is no class: nothing equals it
+    return np.asarray(hits_SN.sum(axis=-1) / (y_SN >= 0).sum(axis=-1), np.float64)
 
 
 def evaluate(
-    stack: Stack, params: Mapping[str, Array], x: Array, y: Array
+    form: Form, params: Mapping[str, Array], x: Array, y: Array, *, at_once: int | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Loss and accuracy of each seed on any data, in float64.
 
     Batch norm uses the statistics of the batch at hand, as everywhere in the laboratory.
 
     Args:
-        stack: the network.
+        form: the network.
         params: one row a seed.
-        x: inputs [S, N, I].
-        y: labels [S, N].
+        x: inputs [S, N, I], or tokens [S, N, T].
+        y: labels [S, N], or [S, N, T].
+        at_once: examples that are computed at once, for a network to which that makes no difference, and each part
+            of which asks something; None: all.
 
     Returns:
         Loss [S] in nats, accuracy [S] as a fraction.
     """
     wide = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    net = Network(stack, x.shape[0], x.shape[1], np.float64)
-    logits_SCN = net.forward(wide, feature_major(x, np.float64))
-    loss_S, _ = layers.cross_entropy_forward(logits_SCN, y)
-    return np.asarray(loss_S, np.float64), accuracy(logits_SCN, y)
+    if at_once is None or at_once >= y.shape[1]:
+        return _judge(form, wide, x, as_labels(y))
+    figures_2S, asked_S = np.zeros((2, len(y))), np.zeros(len(y))
+    for start in range(0, y.shape[1], at_once):
+        y_SN = as_labels(y[:, start : start + at_once])
+        num_S = layers.num_asked(y_SN, np.float64)
+        figures_2S += np.stack(_judge(form, wide, x[:, start : start + at_once], y_SN)) * num_S
+        asked_S += num_S
+    loss_S, accuracy_S = figures_2S / asked_S
+    return loss_S, accuracy_S
+
+
+def _judge(
+    form: Form, wide: Mapping[str, Array], x: Array, y_SN: Array
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    net = make_network(form, x.shape[0], x.shape[1], np.float64)
+    scores_SCN = net.forward(wide, as_input(form, x, np.float64))
+    loss_S, _ = layers.cross_entropy_forward(scores_SCN, y_SN)
+    return np.asarray(loss_S, np.float64), accuracy(scores_SCN, y_SN)
 
 
 class _Group:
     """The seeds still in training, with their flat parameters, gradients, data and buffers."""
 
-    def __init__(self, stack: Stack, params: Mapping[str, Array], x: Array, y: Array) -> None:
-        self.stack = stack
-        self.shapes = parameter_shapes(stack)
+    def __init__(self, form: Form, params: Mapping[str, Array], x: Array, y: Array, batches: Batches | None) -> None:
+        self.form, self.batches = form, batches
+        self.shapes = parameter_shapes(form)
         num_seeds = len(y)
         for name, shape in self.shapes.items():
             got = params[name].shape if name in params else "nothing"
             if got != (num_seeds, *shape):
                 raise UserError(f"params[{name!r}]: wanted shape {(num_seeds, *shape)}, got {got}.")
-        dtype = params["stem.weight"].dtype
+        self.dtype = params[next(iter(self.shapes))].dtype
         self.w_SP = np.concatenate([params[name].reshape(num_seeds, -1) for name in self.shapes], axis=1)
-        self.x_SIN, self.y_SN = feature_major(x, dtype), np.array(y)
         self.members = np.arange(num_seeds)
+        self.x, self.y = x, y
+        if batches is None:
+            self.x, self.y = as_input(form, x, self.dtype), as_labels(np.array(y))
         self._build()
 
     def _build(self) -> None:
         self.g_SP = np.empty_like(self.w_SP)
         self.params, self.grads = views(self.w_SP, self.shapes), views(self.g_SP, self.shapes)
-        frozen = self.w_SP.view()
-        frozen.flags.writeable = False
-        self.shown = views(frozen, self.shapes)
-        self.net = Network(self.stack, len(self.w_SP), self.y_SN.shape[1], self.w_SP.dtype)
+        self.nets: dict[int, Net] = {}
+        read_only = self.w_SP.view()
+        read_only.flags.writeable = False
+        self.shown = views(read_only, self.shapes)
 
     def keep(self, rows: Array) -> None:
-        self.w_SP, self.x_SIN, self.y_SN = self.w_SP[rows], self.x_SIN[rows], self.y_SN[rows]
-        self.members = self.members[rows]
+        """Go on with the seeds at these rows alone."""
+        self.w_SP, self.members = self.w_SP[rows], self.members[rows]
+        if self.batches is None:
+            self.x, self.y = self.x[rows], self.y[rows]
         self._build()
 
-    def forward(self) -> tuple[Array, Array, Array]:
+    def _batch(self, step: int) -> tuple[Array, Array]:
+        """(inputs, labels) of this step, as the network takes them."""
+        if self.batches is None:
+            return self.x, self.y
+        chosen_SB = self.batches(step)[self.members]
+        rows_S1 = self.members[:, None]
+        return as_input(self.form, self.x[rows_S1, chosen_SB], self.dtype), as_labels(self.y[rows_S1, chosen_SB])
+
+    def forward(self, step: int) -> tuple[NDArray[np.float64], NDArray[np.float64], Array]:
         """Loss [S], accuracy [S], probabilities [S, C, N]."""
+        x, self.y_SN = self._batch(step)
+        num = self.y_SN.shape[1]
+        if num not in self.nets:
+            self.nets[num] = make_network(self.form, len(self.members), num, self.dtype)
+        self.net = self.nets[num]
         # A diverging seed overflows: that is data, told by its loss, and no reason for a warning.
         with np.errstate(all="ignore"):
-            logits_SCN = self.net.forward(self.params, self.x_SIN)
-            loss_S, p_SCN = layers.cross_entropy_forward(logits_SCN, self.y_SN)
-        return np.asarray(loss_S, np.float64), accuracy(logits_SCN, self.y_SN), p_SCN
+            scores_SCN = self.net.forward(self.params, x)
+            loss_S, p_SCN = layers.cross_entropy_forward(scores_SCN, self.y_SN)
+        return np.asarray(loss_S, np.float64), accuracy(scores_SCN, self.y_SN), p_SCN
 
     def backward(self, p_SCN: Array) -> None:
+        """Fill the gradients, after a forward pass."""
         with np.errstate(all="ignore"):
             self.net.backward(self.params, layers.cross_entropy_backward(p_SCN, self.y_SN), self.grads)
 
 
 def fit(
-    stack: Stack,
+    form: Form,
     params: Mapping[str, Array],
     x: Array,
     y: Array,
@@ -212,6 +253,7 @@ def fit(
     stop: StopRule | None = None,
     diverged_above: float = 100.0,
     memory: Memory | None = None,
+    batches: Batches | None = None,
 ) -> Iterator[Report]:
     """Train a group of seeds and report on the way.
 
@@ -219,10 +261,10 @@ def fit(
     bit, what it would have yielded of these seeds after that step.
 
     Args:
-        stack: the network.
+        form: the network.
         params: the start, one row a seed, in the precision to train in (float32, usually). Not changed.
-        x: inputs [S, N, I].
-        y: labels [S, N], integers from 0.
+        x: inputs [S, N, I], or tokens [S, N, T].
+        y: labels [S, N], or [S, N, T], integers from 0; below 0 where nothing is asked.
         optimizer: `Adam(...)`, `Momentum(...)`, or another `Optimizer`.
         lr: learning rate of update t = 0, 1, ..., as a function or an array of `num_steps` values.
         num_steps: updates.
@@ -232,6 +274,8 @@ def fit(
         diverged_above: a seed whose train loss is above this, or not finite, has diverged and leaves. 100
             nats give the right label a probability of e^-100: no step from there is a training run any more.
         memory: of seeds that go on from a step below `num_steps`; None starts at step 0.
+        batches: the examples of each step, also of step `num_steps`, at which no update follows; rows as those of
+            `x`. None: all of them, at every step. A stop rule wants all.
 
     Yields:
         A report at step 0, at the steps asked for, at every step at which a seed leaves, and at the last; none at
@@ -246,13 +290,16 @@ def fit(
         raise UserError(f"every: wanted 1 or more, got {every}.")
     if memory and not memory.step < num_steps:
         raise UserError(f"memory: wanted a step below num_steps ({num_steps}), got {memory.step}.")
-    group = _Group(stack, params, x, y)
+    if stop and batches:
+        raise UserError("stop: wanted the full batch, since one batch cannot tell that all is learnt.")
+    group = _Group(form, params, x, y, batches)
     begin = memory.step if memory else 0
     state = optimizer.start(group.w_SP, begin, memory.optimizer if memory else None)
     streak_S = memory.streak.copy() if memory else np.zeros(len(y), np.int64)
+    tally_S2 = np.zeros((len(y), 2)) if memory is None or memory.tally is None else memory.tally.copy()
     asked, rate = set(at), None
     for step in range(begin, num_steps + 1):
-        loss_S, accuracy_S, p_SCN = group.forward()
+        loss_S, accuracy_S, p_SCN = group.forward(step)
         bad_S = ~(loss_S <= diverged_above)
         done_S = np.zeros_like(bad_S)
         told = memory is not None and step == begin
@@ -271,24 +318,32 @@ def fit(
                 )
                 for row in np.flatnonzero(leaving_S)
             )
+            shown_S2 = np.stack([loss_S, accuracy_S], axis=-1)
+            if batches and step:
+                shown_S2 = np.where(bad_S[:, None], shown_S2, tally_S2 / ((step - 1) % every + 1))
+            if step % every == 0:
+                tally_S2 = np.zeros_like(tally_S2)
             yield Report(
                 step=step,
                 lr=rate,
                 members=tuple(int(member) for member in group.members),
-                loss=loss_S,
-                accuracy=accuracy_S,
+                loss=shown_S2[:, 0],
+                accuracy=shown_S2[:, 1],
                 params=group.shown,
                 departures=departures,
-                memory=Memory(step=step, optimizer=state.arrays(), streak=streak_S),
+                memory=Memory(
+                    step=step, optimizer=state.arrays(), streak=streak_S, tally=tally_S2 if batches else None
+                ),
             )
         if leaving_S.all():
             return
+        tally_S2 = tally_S2 + np.stack([loss_S, accuracy_S], axis=-1)
         # The gradient belongs to the whole group's forward pass, so it is taken before anyone leaves.
         group.backward(p_SCN)
         rate = float(lr(step) if callable(lr) else lr[step])
         if leaving_S.any():
             rows = np.flatnonzero(~leaving_S)
-            g_SP, streak_S = group.g_SP[rows], streak_S[rows]
+            g_SP, streak_S, tally_S2 = group.g_SP[rows], streak_S[rows], tally_S2[rows]
             group.keep(rows)
             group.g_SP[...] = g_SP
             state.keep(rows)

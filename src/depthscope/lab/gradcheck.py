@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from depthscope.core.errors import UserError
 from depthscope.core.streams import stream
 from depthscope.lab import layers
+from depthscope.lab.forms import Form, as_labels, make_network
 from depthscope.lab.measure import gradients
-from depthscope.lab.network import Network
-from depthscope.lab.stacks import Stack
+from depthscope.lab.reading import Net
 
 Array = NDArray[Any]
 Method = Literal["central", "five_point", "complex"]
@@ -82,7 +82,7 @@ class GradcheckRow:
 
 
 def gradient_check(
-    stack: Stack,
+    form: Form,
     params: Mapping[str, Array],
     x: Array,
     y: Array,
@@ -94,10 +94,10 @@ def gradient_check(
     """Check the backward pass of a whole network at one point, in float64.
 
     Args:
-        stack: the network.
+        form: the network.
         params: the point, ONE seed: arrays [1, *shape].
-        x: inputs [1, N, I].
-        y: labels [1, N].
+        x: inputs [1, N, I], or tokens [1, N, T].
+        y: labels [1, N], or [1, N, T].
         seed: names the stream `(seed, "probe", "gradcheck", tensor)` that picks the entries.
         entries: about how many of all parameters are checked; each tensor gets its share by size and at least 1,
             so that the median over all rows estimates the median over all parameters, and none is left out.
@@ -113,8 +113,8 @@ def gradient_check(
     if len(y) != 1:
         raise UserError(f"gradient check: wanted one seed, got {len(y)}. Slice params, x and y to [k : k + 1].")
     wide = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    net, grads = gradients(stack, wide, x, y)
-    checker = _Checker(stack, wide, net, y, x.shape[1])
+    net, grads = gradients(form, wide, x, y)
+    checker = _Checker(form, wide, net, as_labels(y), x.shape[1])
     errors: dict[tuple[Method, float], dict[str, Array]] = {
         (method, h): {} for method, sizes in step_sizes.items() for h in sizes
     }
@@ -153,15 +153,14 @@ def relative_error(a: Array, b: Array) -> Array:
 class _Checker:
     """Differentiates the loss of one network with respect to chosen entries, many at once."""
 
-    def __init__(self, stack: Stack, params: dict[str, Array], net: Network, y: Array, num_examples: int) -> None:
-        self._stack, self._params, self._y_1N, self._num_examples = stack, params, y, num_examples
-        self._units, self._inputs = net.units, net.inputs
-        self._nets: dict[tuple[int, str], Network] = {}
+    def __init__(self, form: Form, params: dict[str, Array], net: Net, y: Array, num_examples: int) -> None:
+        self._form, self._params, self._y_1N, self._num_examples = form, params, y, num_examples
+        self._inputs, self._unit_of = net.inputs, net.unit_of
+        self._nets: dict[tuple[int, str], Net] = {}
 
     def tensors(self) -> list[tuple[int, str]]:
-        """(unit that holds it, name) of every tensor."""
-        owner = {step.name: at for at, unit in enumerate(self._units) for step in unit.steps}
-        return [(owner[_layer_of(name)], name) for name in self._params]
+        """(first unit that reads it, name) of every tensor."""
+        return [(self._unit_of(name), name) for name in self._params]
 
     def estimates(
         self, first: int, name: str, picked_K: Array, wanted: Sequence[tuple[Method, float]]
@@ -188,7 +187,7 @@ class _Checker:
         moved.reshape(num, -1)[np.arange(num), at_K] += shift_K
         key = (num, dtype.str)
         if key not in self._nets:
-            self._nets[key] = Network(self._stack, num, self._num_examples, dtype)
+            self._nets[key] = make_network(self._form, num, self._num_examples, dtype)
         logits_KCN = self._nets[key].forward({**self._params, name: moved}, self._inputs[first], first=first)
         return layers.cross_entropy_forward(logits_KCN, self._y_1N)[0]
 
@@ -206,11 +205,6 @@ def _derivative(method: Method, h: float, loss: Mapping[complex, Array]) -> Arra
     if method == "central":
         return np.asarray(near / (2 * h))
     return np.asarray((8 * near - (loss[2 * h] - loss[-2 * h])) / (12 * h))
-
-
-def _layer_of(name: str) -> str:
-    """`layers.3` of `layers.3.weight`, `layers.3.bias` or `layers.3.norm.weight`."""
-    return name.rsplit(".", 1)[0].removesuffix(".norm")
 
 
 def _row(

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[Any]
 
@@ -53,7 +53,7 @@ def linear_forward(h_SIN: Array, w_SOI: Array, b_SO: Array | None, *, out: Array
     """The affine map z = W h + b of every example: z_on = sum_i w_oi h_in + b_o, [S, O, N]."""
     z_SON: Array = np.matmul(w_SOI, h_SIN, out=out)
     if b_SO is not None:
-        z_SON += b_SO[..., None]
+        z_SON = np.add(z_SON, b_SO[..., None], out=out)
     return z_SON
 
 
@@ -206,11 +206,11 @@ def cross_entropy_forward(logits_SCN: Array, y_SN: Array) -> tuple[Array, Array]
     """Mean over examples of -log softmax(logits)[label], and the probabilities.
 
     log p_c = (z_c - m) - log sum_k exp(z_k - m) for any m; m is the largest real part, so that no
-    exponential overflows.
+    exponential overflows. A label below 0 says that nothing is asked there: the mean is over the others.
 
     Args:
         logits_SCN: one row a class.
-        y_SN: labels, integers from 0.
+        y_SN: labels, integers from 0; below 0 where nothing is asked.
 
     Returns:
         The loss of each seed [S], in nats, and the probabilities [S, C, N].
@@ -219,20 +219,29 @@ def cross_entropy_forward(logits_SCN: Array, y_SN: Array) -> tuple[Array, Array]
     p_SCN: Array = np.exp(shifted_SCN)
     total_SN = p_SCN.sum(axis=-2)
     p_SCN /= total_SN[..., None, :]
-    picked_SN = np.take_along_axis(shifted_SCN, y_SN[..., None, :], axis=-2)[..., 0, :]
-    loss_S: Array = (np.log(total_SN) - picked_SN).sum(axis=-1) / y_SN.shape[-1]
+    picked_SN = np.take_along_axis(shifted_SCN, np.maximum(y_SN, 0)[..., None, :], axis=-2)[..., 0, :]
+    each_SN = np.where(y_SN < 0, 0, np.log(total_SN) - picked_SN)
+    loss_S: Array = each_SN.sum(axis=-1) / num_asked(y_SN, p_SCN.real.dtype)
     return loss_S, p_SCN
 
 
 def cross_entropy_backward(p_SCN: Array, y_SN: Array) -> Array:
-    """The gradient dlogits = (p - onehot(y))/N.
+    """The gradient dlogits = (p - onehot(y))/N, N the number of labels that are asked; 0 where none is.
 
     For one example l = -z_y + log sum_k exp z_k, so dl/dz_c = -[c = y] + p_c; the mean divides by N.
     """
     classes_C1 = np.arange(p_SCN.shape[-2])[:, None]
     dlogits_SCN: Array = p_SCN - (y_SN[..., None, :] == classes_C1)
-    dlogits_SCN /= y_SN.shape[-1]
+    dlogits_SCN /= num_asked(y_SN, p_SCN.real.dtype)[:, None, None]
+    if (unasked_SN := y_SN < 0).any():
+        dlogits_SCN *= ~unasked_SN[..., None, :]
     return dlogits_SCN
+
+
+def num_asked(y_SN: Array, dtype: DTypeLike) -> Array:
+    """How many labels of each seed are asked [S], as a number of this type."""
+    num_S: Array = (y_SN >= 0).sum(axis=-1).astype(dtype)
+    return num_S
 
 
 ACTIVATIONS = {"tanh": (tanh_forward, tanh_backward), "relu": (relu_forward, relu_backward)}

@@ -9,13 +9,15 @@ forward pass walks the units and keeps each step's input and output, the backwar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from depthscope.core.profile import Layer
 from depthscope.lab import layers
+from depthscope.lab.reading import Reading
 from depthscope.lab.stacks import Stack, Step, Unit, units
 
 Array = NDArray[Any]
@@ -45,6 +47,7 @@ class Network:
     def __init__(
         self, stack: Stack, num_seeds: int, num_examples: int, dtype: DTypeLike, *, keep_grads: bool = False
     ) -> None:
+        self.stack = stack
         self.units = units(stack)
         self.keep_grads = keep_grads
         self.inputs: list[Array] = []
@@ -66,6 +69,11 @@ class Network:
     def num_bytes(self) -> int:
         """Of the buffers made so far; proportional to seeds and examples."""
         return sum(buffer.nbytes for buffer in self._buffers.values())
+
+    def unit_of(self, parameter: str) -> int:
+        """The unit that holds a parameter."""
+        layer = parameter.rsplit(".", 1)[0].removesuffix(".norm")  # `layers.3` of `layers.3.norm.weight`
+        return next(at for at, unit in enumerate(self.units) if any(step.name == layer for step in unit.steps))
 
     def forward(self, params: Mapping[str, Array], h_SIN: Array, *, first: int = 0) -> Array:
         """The logits [S, C, N].
@@ -159,3 +167,29 @@ class Network:
             needs_dh=dh is not None,
         )
         return dz if found.dh is None else found.dh
+
+    def readings(self) -> Iterator[Reading]:
+        """What a profile holds of each layer, after a backward pass with `keep_grads`: see `lab.measure`."""
+        table = iter(stack_layers(self.stack))
+        for at, unit in enumerate(self.units):
+            for step in unit.steps:
+                if step is not unit.steps[-1]:
+                    yield Reading(next(table), self.outputs[step.name], self.grads_step[step.name])
+                    continue
+                f, x = (self.outputs[step.name], self.inputs[at]) if unit.skip else (None, None)
+                yield Reading(next(table), self.inputs[at + 1], self.grads_out[at], f, x)
+
+
+def stack_layers(stack: Stack) -> tuple[Layer, ...]:
+    """The layers that a profile of this stack speaks of, from the input on.
+
+    >>> table = stack_layers(Stack(depth=2, width=4, num_inputs=2, num_classes=3, shortcut="identity_2"))
+    >>> [(layer.name, layer.kind) for layer in table]
+    [('stem', 'linear'), ('blocks.0.linear1', 'linear'), ('blocks.0.linear2', 'block'), ('head', 'linear')]
+    """
+    table: list[Layer] = []
+    for unit in units(stack):
+        for step in unit.steps:
+            kind = "block" if unit.skip and step is unit.steps[-1] else "linear"
+            table.append(Layer(index=len(table), name=step.name, kind=kind, weight=step.weight, shape=(step.fan_out,)))
+    return tuple(table)

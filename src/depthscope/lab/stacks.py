@@ -37,7 +37,6 @@ Array = NDArray[Any]
 Shortcut = Literal["none", "identity", "identity_2"]
 Activation = Literal["tanh", "relu", "linear"]
 Norm = Literal["none", "batch"]
-Init = Literal["gaussian", "orthogonal"]
 
 SHORTCUTS = ("none", "identity", "identity_2")
 ACTIVATIONS = ("tanh", "relu", "linear")
@@ -189,7 +188,7 @@ def init_params(
     stack: Stack,
     seeds: Sequence[int],
     *,
-    init: Init = "gaussian",
+    init: str = "gaussian",
     gain: float = 1.0,
     stem_gain: float | None = None,
     head_gain: float | None = None,
@@ -235,5 +234,5 @@ def init_params(
     return params
 
 
-def _draw(num_out: int, num_in: int, init: Init, rng: np.random.Generator) -> Array:
+def _draw(num_out: int, num_in: int, init: str, rng: np.random.Generator) -> Array:
     return orthogonal(num_out, num_in, rng) if init == "orthogonal" else gaussian((num_out, num_in), num_in, rng)

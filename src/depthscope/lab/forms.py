@@ -1,0 +1,91 @@
+"""The forms of network that the laboratory has, told apart in this one place.
+
+A `Stack` takes points and gives one answer each; a `Gpt` takes rows of tokens and gives an answer at each position.
+Inside, every answer is a column: scores are [S, classes, answers] and labels [S, answers] of either.
+
+Shape letters: S seeds, N examples, I inputs, T positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from depthscope.core.errors import UserError
+from depthscope.core.profile import Layer
+from depthscope.lab import stacks
+from depthscope.lab.network import Network, stack_layers
+from depthscope.lab.reading import Net
+from depthscope.lab.stacks import Stack
+from depthscope.lab.transformer.model import Gpt, gpt_shapes, init_gpt
+from depthscope.lab.transformer.network import GptNetwork, gpt_layers
+
+Array = NDArray[Any]
+Form = Stack | Gpt
+
+
+def make_network(form: Form, num_seeds: int, num_examples: int, dtype: DTypeLike, *, keep_grads: bool = False) -> Net:
+    """A network of this form.
+
+    Args:
+        form: its shape.
+        num_seeds: S.
+        num_examples: N.
+        dtype: of what it computes.
+        keep_grads: whether its `readings` will be asked for.
+    """
+    if isinstance(form, Gpt):
+        return GptNetwork(form)
+    return Network(form, num_seeds, num_examples, dtype, keep_grads=keep_grads)
+
+
+def parameter_shapes(form: Form) -> dict[str, tuple[int, ...]]:
+    """Name and shape (of one seed) of every parameter, from the input on."""
+    return gpt_shapes(form) if isinstance(form, Gpt) else stacks.parameter_shapes(form)
+
+
+def init_params(
+    form: Form,
+    seeds: Sequence[int],
+    *,
+    init: str = "gaussian",
+    gain: float = 1.0,
+    stem_gain: float | None = None,
+    head_gain: float | None = None,
+    dtype: DTypeLike = np.float64,
+) -> dict[str, Array]:
+    """Draw the parameters of a group of seeds; see `stacks.init_params` and `transformer.model.init_gpt`.
+
+    Each weight of each seed comes from its own stream, `(seed, "init", name)`, in float64 and is then
+    cast: one more layer, another seed in the group or another precision shifts no other draw.
+
+    Raises:
+        UserError: an unknown `init`, or a gain that the form does not have.
+    """
+    if not isinstance(form, Gpt):
+        return stacks.init_params(
+            form, seeds, init=init, gain=gain, stem_gain=stem_gain, head_gain=head_gain, dtype=dtype
+        )
+    if stem_gain is not None or head_gain is not None:
+        raise UserError("gain: a Gpt has one gain, of all its weights; leave the stem's and the head's own away.")
+    return init_gpt(form, seeds, init=init, gain=gain, dtype=dtype)
+
+
+def layer_table(form: Form) -> tuple[Layer, ...]:
+    """The layers that a profile of this network speaks of, from the input on."""
+    return gpt_layers(form) if isinstance(form, Gpt) else stack_layers(form)
+
+
+def as_input(form: Form, x: Array, dtype: DTypeLike) -> Array:
+    """Inputs as the network takes them: points [S, N, I] features first, [S, I, N]; tokens [S, N, T] as they are."""
+    if isinstance(form, Gpt):
+        return x
+    return np.ascontiguousarray(np.swapaxes(x, -1, -2), dtype=dtype)
+
+
+def as_labels(y: Array) -> Array:
+    """Labels [S, N], or [S, N, T] one a position, as one row a seed."""
+    return y.reshape(len(y), -1)

@@ -1,0 +1,1 @@
+"""A GPT by hand. Read `layers` first: each derivation stands there."""
