@@ -29,7 +29,8 @@ REAL_ROOT = real_data_root()  # at import, because the fixture below takes the v
 def _private(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may see the user's data, nor send a request through a proxy."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.delenv("DEPTHSCOPE_CIFAR10_URL", raising=False)
+    for name in ("CIFAR10", "SHAKESPEARE", "NAMES"):
+        monkeypatch.delenv(f"DEPTHSCOPE_{name}_URL", raising=False)
 
 
 @pytest.fixture
