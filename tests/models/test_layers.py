@@ -40,7 +40,7 @@ def test_a_layer_has_a_bias_where_nothing_else_shifts(norm: str, spatial: bool) 
     layer: Any = Layers(norm=norm, spatial=spatial).weighted(4, 8)
     assert isinstance(layer, nn.Conv2d if spatial else nn.Linear)
     assert layer.weight.shape == ((8, 4, 3, 3) if spatial else (8, 4))
-    assert (layer.bias is not None) == (norm in ("none", "ws", "scaled_ws"))
+    assert (layer.bias is not None) == (norm in ("none", "ws", "scaled_ws", "rms"))
     assert layer(torch.zeros(2, 4, 5, 5) if spatial else torch.zeros(2, 4)).shape[:2] == (2, 8)
 
 
@@ -64,7 +64,7 @@ def test_zero_gamma_makes_every_branch_zero(norm: str) -> None:
     assert not any(each.any() for each in outputs)
 
 
-@pytest.mark.parametrize("norm", [norm for norm in NORMS if norm != "scaled_ws"])
+@pytest.mark.parametrize("norm", [norm for norm in NORMS if norm not in ("scaled_ws", "rms")])
 def test_layers_of_the_same_shape_start_from_the_same_weights(norm: str) -> None:
     _, plain = build(lambda: cifar_resnet(depth=8, width=4), seed=3)
     _, other = build(lambda: cifar_resnet(depth=8, width=4, norm=norm), seed=3)
@@ -114,6 +114,7 @@ def test_an_all_zero_weight_has_a_finite_gradient(norm: str) -> None:
         ({"norm": "ws_group", "norm_options": {"groups": 0}}, "groups of 1 or more, got 0"),
         ({"norm": "group", "norm_options": {"groups": 12}, "spatial": False}, "leave each alone"),
         ({"norm": "instance", "spatial": False}, "a vector has no places"),
+        ({"norm": "rms", "spatial": True}, "norm rms: is of vectors, and this family is of images"),
         ({"norm": "scaled_ws", "activation": "linear"}, "no scale for activation 'linear'. Known: gelu, relu"),
         ({"activation": "tat", "depth": 13}, "no slope exists at 13 weighted layers.*relu, or 14"),
     ],

@@ -164,6 +164,37 @@ def fixup_scale(num_branches: int, num_layers: int) -> float:
     return float(num_branches ** (-1 / (2 * num_layers - 2)))
 
 
+def deepnorm(num_layers: int) -> tuple[float, float]:
+    """DeepNorm's (alpha, beta) = ((2 N)^(1/4), (8 N)^(-1/4)) of an encoder alone of N layers, or a decoder alone.
+
+    LayerNorm(alpha x + F(x)) keeps what came in larger than what a branch adds, and beta scales the first weights of a
+    branch: feed-forward, value and output projections; never queries and keys. So one update changes the output by a
+    bounded amount at every depth.
+
+    Source: Wang et al. 2022, arXiv 2203.00555, table in figure 2.
+
+    Args:
+        num_layers: blocks of attention and feed-forward, N or M.
+
+    >>> [[round(value, 4) for value in deepnorm(layers)] for layers in (12, 100)]
+    [[2.2134, 0.3195], [3.7606, 0.188]]
+    """
+    assert num_layers >= 1
+    return float((2 * num_layers) ** 0.25), float((8 * num_layers) ** -0.25)
+
+
+def gpt2_scale(num_branches: int) -> float:
+    """GPT-2's factor 1/sqrt(L) on the weights that end its L residual branches, two a block.
+
+    Source: Radford et al. 2019, section 2.3 ("1/sqrt(N) where N is the number of residual layers").
+
+    >>> round(0.02 * gpt2_scale(24), 6)
+    0.004082
+    """
+    assert num_branches >= 1
+    return float(num_branches**-0.5)
+
+
 def profile_steps(num_steps: int, steps_per_epoch: int | None, further: Iterable[int] = ()) -> tuple[int, ...]:
     """The steps at which layers are logged: 0, 1, 2, 4, 8, ... and the end of each epoch; and those asked for.
 

@@ -10,11 +10,12 @@ import numpy as np
 from torch import nn
 
 from depthscope.models.functions import public_functions
-from depthscope.models.init import isometry, variance
+from depthscope.models.init import isometry, transformers, variance
 from depthscope.models.init.fixup import fixup
 from depthscope.models.init.lsuv import lsuv
 from depthscope.models.init.mirrored import looks_linear
 from depthscope.models.init.rules import Array, Weight
+from depthscope.models.init.zeroed import zero_branch
 
 Rule = Callable[[Weight, np.random.Generator], Array]
 """How one weight is drawn; the generator is `stream(seed, "init", weight.name)`."""
@@ -62,6 +63,11 @@ INITIALISERS: Mapping[str, Initialiser] = MappingProxyType(
         ),
         "fixup": Initialiser(of_model=fixup, takes_gain=False),
         "looks_linear": Initialiser(of_model=looks_linear, takes_gain=False),
+        "zero_branch": Initialiser(of_model=zero_branch),
+        "gpt2": Initialiser(rule=transformers.gpt2),
+        "depth_scaled": Initialiser(of_model=transformers.depth_scaled),
+        "zero_projection": Initialiser(of_model=transformers.zero_projection),
+        "deepnorm": Initialiser(of_model=transformers.DeepNormInit, takes_gain=False),
     }
 )
 """Name -> what stands behind it: each public function of `variance` and `isometry` is a rule that takes a gain; what is

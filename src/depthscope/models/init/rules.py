@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
+from depthscope.models.layers.attention import Table
+
 Array = NDArray[Any]
 
 NORMALISERS: tuple[type[nn.Module], ...] = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
@@ -29,7 +31,7 @@ class Weight:
         fan_in: the number of inputs that one output sums over.
         fan_out: the number of outputs that one input reaches, where stride and groups are 1.
         parts: matrices that it holds one below the other, each a map of its own: the groups of a convolution, the
-            three projections that attention keeps together.
+            three projections that attention keeps together, the gates of a recurrent cell.
         gain: factor on the initialiser's standard deviation.
     """
 
@@ -69,14 +71,20 @@ def fans(weight: Tensor) -> tuple[int, int]:
 def weight_of(name: str, module: nn.Module, own_name: str, gain: float) -> Weight | None:
     """The weight behind a tensor that initialisers draw; None for any other.
 
-    - Weights of linear layers and convolutions (not of transposed ones), and of their subclasses.
+    - Weights of linear layers and convolutions (not of transposed ones), and of their subclasses. A linear layer that
+      holds several maps one below the other says so in an attribute `parts`.
     - Attention's projections: each matrix by itself; the joint `in_proj_weight` holds three.
+    - The tables of our transformers, which are a tied head's weight.
     """
     tensor = getattr(module, own_name)
     shape = tuple(tensor.shape)
-    if own_name == "weight" and is_weighted(module):
+    if own_name == "weight" and (is_weighted(module) or isinstance(module, Table)):
         fan_in, fan_out = fans(tensor)
-        parts = module.groups if isinstance(module, _ConvNd) else 1
+        if isinstance(module, _ConvNd):
+            parts = module.groups
+        else:
+            parts = getattr(module, "parts", 1)  # maps of their own that a linear layer of ours says it holds
+            fan_out //= parts
     elif isinstance(module, nn.MultiheadAttention) and own_name.endswith("_proj_weight"):
         parts = 3 if own_name == "in_proj_weight" else 1
         fan_in, fan_out = shape[1], shape[0] // parts
@@ -123,9 +131,10 @@ def is_embedding(module: nn.Module, own_name: str) -> bool:
     """Whether a tensor is a table of embeddings.
 
     They are drawn from N(0, gain^2) by every initialiser: a look-up sums over one row, so this is unit variance;
-    it is PyTorch's own default.
+    it is PyTorch's own default. Not so a `Table`, which is drawn as a weight.
     """
-    return isinstance(module, nn.Embedding | nn.EmbeddingBag) and own_name == "weight"
+    embeds = isinstance(module, nn.Embedding | nn.EmbeddingBag) and not isinstance(module, Table)
+    return embeds and own_name == "weight"
 
 
 def bits(tensor: Tensor) -> Tensor:

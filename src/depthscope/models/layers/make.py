@@ -41,6 +41,7 @@ MakeActivation = Callable[..., nn.Module]
 NORMS: Mapping[str, Norm] = {
     **{name: Norm(normaliser=each) for name, each in public_functions(norms).items()},
     "none": Norm(normaliser=norms.none, bias=True),
+    "rms": Norm(normaliser=norms.rms, bias=True),
     "ws": Norm(normaliser=norms.none, conv=weighted.StandardisedConv2d, linear=weighted.StandardisedLinear, bias=True),
     "ws_group": Norm(normaliser=norms.group, conv=weighted.StandardisedConv2d, linear=weighted.StandardisedLinear),
     "scaled_ws": Norm(normaliser=norms.none, conv=weighted.ScaledConv2d, linear=weighted.ScaledLinear, bias=True),

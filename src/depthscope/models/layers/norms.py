@@ -2,7 +2,8 @@
 
 All take the same arguments, so that `make.Layers` calls them by name: `spatial` tells images [B, C, H, W] from vectors
 [B, C], and `ends_branch` whether the module is the last of a residual branch. Each normaliser has a scale `weight` (1)
-and a shift `bias` (0) a channel, which is what `zero_last_gamma` sets.
+and a shift `bias` (0) a channel, which is what `zero_last_gamma` sets; `rms` has no shift. Sequences [B, T, C] are
+vectors to those that average over the last dimension, `layer` and `rms`: each position by itself.
 """
 
 from __future__ import annotations
@@ -80,6 +81,21 @@ def instance(num: int, *, spatial: bool, ends_branch: bool) -> nn.Module:
             "norm instance: a vector has no places to average over. Choose layer or batch, or a family for images."
         )
     return nn.InstanceNorm2d(num, affine=True)
+
+
+def rms(num: int, *, spatial: bool, ends_branch: bool, scale: bool = True) -> nn.Module:
+    """Root-mean-square normalisation: x / sqrt(mean(x^2) + 1e-5) over the units of one example (of one position).
+
+    It takes no mean away and has no shift. Without `scale` it has no parameter at all, as in microgpt.
+
+    Source: Zhang & Sennrich 2019, arXiv 1910.07467, section 4.
+
+    Raises:
+        UserError: images, of which its paper says nothing.
+    """
+    if spatial:
+        raise UserError("norm rms: is of vectors, and this family is of images. Choose layer or group.")
+    return nn.RMSNorm(num, eps=1e-5, elementwise_affine=scale)
 
 
 def fixup(num: int, *, spatial: bool, ends_branch: bool) -> nn.Module:

@@ -7,7 +7,8 @@ What a probe measures as |F|/|x| are the two operands of the plus sign. Where a 
 added, the changed one passes through a submodule of the join, which `added` names; an operand that `added` does not
 name is added as it came, and is then the output of the block's own module.
 
-Shape letters: B batch, C channels or units; "..." is H, W of images and nothing of vectors.
+Shape letters: B batch, C channels or units; "..." is H, W of images and nothing of vectors. Of a transformer's
+sequences, [B, T, D], the joins that have no gate look at no dimension by itself, so any will do.
 """
 
 from __future__ import annotations

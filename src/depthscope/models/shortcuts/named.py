@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import nn
 
 from depthscope.core.errors import UserError
-from depthscope.models.shortcuts import joins, skips
+from depthscope.models.shortcuts import joins, skips, transformers
 from depthscope.models.shortcuts.shortcut import Shortcut
 from depthscope.models.site import Site
 
@@ -89,6 +89,11 @@ def highway(site: Site, *, bias: float = -2.0) -> Shortcut:
 def scaled(site: Site) -> Shortcut:
     """The branch divided by sqrt(L)."""
     return Shortcut(skip=skips.unweighted(site), join=joins.Scaled(num_blocks=site.num_blocks))
+
+
+def deepnorm(site: Site) -> Shortcut:
+    """The skip times DeepNorm's alpha, in a network of L branches, two a layer."""
+    return Shortcut(skip=skips.unweighted(site), join=transformers.DeepNorm(num_layers=max(1, site.num_blocks // 2)))
 
 
 def rezero(site: Site) -> Shortcut:

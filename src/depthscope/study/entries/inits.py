@@ -15,31 +15,37 @@ INIT: Mapping[str, Entry] = {
     "gaussian": Entry(
         summary="N(0, gain^2 / fan_in), biases 0",
         targets={"numpy": "depthscope.lab.stacks:init_params", "torch": _FILL},
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "recurrent", "relational"),
     ),
     "orthogonal": Entry(
         summary="gain times an orthogonal matrix (a kernel as the matrix [out, in k k]), biases 0",
         targets={"numpy": "depthscope.lab.stacks:init_params", "torch": _FILL},
         sources=("saxe2014exact",),
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "recurrent", "relational"),
+    ),
+    "identity": Entry(
+        summary="gain times the identity, cut off or followed by zeros where widths differ; biases 0; no draw",
+        targets={"torch": _FILL},
+        sources=("le2015simple",),
+        families=("mlp",),
     ),
     "xavier": Entry(
         summary="N(0, 2 gain^2 / (fan_in + fan_out))",
         targets={"torch": _FILL},
         sources=("glorot2010understanding",),
-        families=(*RESIDUAL, "densenet"),
+        families=(*RESIDUAL, "densenet", "gpt", "recurrent", "relational"),
     ),
     "he_fan_in": Entry(
         summary="N(0, 2 gain^2 / fan_in), the rule of the paper",
         targets={"torch": _FILL},
         sources=("he2015delving",),
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "relational"),
     ),
     "he_fan_out": Entry(
         summary="N(0, 2 gain^2 / fan_out), the rule of the authors' code",
         targets={"torch": _FILL},
         sources=("he2015delving",),
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "relational"),
     ),
     "delta_orthogonal": Entry(
         summary="kernels that are zero but for the centre tap, gain times a matrix with orthonormal columns",
@@ -74,6 +80,12 @@ INIT: Mapping[str, Entry] = {
         sources=("zhang2019fixup",),
         families=RESIDUAL,
     ),
+    "zero_branch": Entry(
+        summary="gaussian, but 0 in the last layer of each residual branch: every block starts as its skip",
+        targets={"torch": _FILL},
+        sources=("goyal2017accurate", "zhang2019fixup"),
+        families=("mlp",),
+    ),
     "looks_linear": Entry(
         summary="mirrored orthogonal blocks [[W, -W], [-W, W]]: with ReLU the untrained network is linear",
         targets={"torch": _FILL},
@@ -81,6 +93,33 @@ INIT: Mapping[str, Entry] = {
         goes_with={"activation": ("relu",), "norm": ("none",)},
         sources=("balduzzi2017shattered",),
         families=(*RESIDUAL, "densenet"),
+    ),
+    "gpt2": Entry(
+        summary="N(0, (.02 gain)^2), whatever the fans; biases 0",
+        targets={"torch": _FILL},
+        sources=("radford2019gpt2", "karpathy2022nanogpt"),
+        families=("gpt",),
+    ),
+    "depth_scaled": Entry(
+        summary="gpt2, and the layer that ends each of L branches times 1/sqrt(L)",
+        targets={"torch": _FILL},
+        sources=("radford2019gpt2", "karpathy2022nanogpt"),
+        families=("gpt",),
+    ),
+    "zero_projection": Entry(
+        summary="gpt2, and the layer that ends each branch 0: without a plus sign such a network gives 0",
+        targets={"torch": _FILL},
+        goes_with={"shortcut": ("identity", "scaled", "constant_scaling", "deepnorm")},
+        sources=("karpathy2022nanogpt",),
+        families=("gpt",),
+    ),
+    "deepnorm": Entry(
+        summary="N(0, 2 b^2 / (fan_in + fan_out)), b = (8 M)^(-1/4) in value, output and feed-forward, 1 in query, key",
+        targets={"torch": _FILL},
+        accepts=_UNSCALED,
+        goes_with={"shortcut": ("deepnorm",)},
+        sources=("wang2022deepnet",),
+        families=("gpt",),
     ),
     "constructed": Entry(
         summary="a shallower network, trained by the run's recipe, with identities put in to make up the depth",
@@ -102,6 +141,6 @@ INIT: Mapping[str, Entry] = {
         targets={"torch": _FILL},
         accepts=_UNSCALED,
         sources=("paszke2019pytorch",),
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "relational"),
     ),
 }

@@ -15,7 +15,7 @@ NORM: Mapping[str, Entry] = {
     "none": Entry(
         summary="no normaliser",
         targets={"numpy": _STACK, "torch": f"{_NORMS}:none"},
-        families=RESIDUAL,
+        families=(*RESIDUAL, "gpt", "recurrent", "relational"),
     ),
     "batch": Entry(
         summary="batch normalisation before the activation",
@@ -27,7 +27,7 @@ NORM: Mapping[str, Entry] = {
         summary="layer normalisation: of one example, over all its channels and places",
         targets={"torch": f"{_NORMS}:layer"},
         sources=("ba2016layernorm",),
-        families=(*RESIDUAL, "densenet"),
+        families=(*RESIDUAL, "densenet", "gpt", "relational"),
     ),
     "group": Entry(
         summary="group normalisation: of one example, over a group of channels and their places",
@@ -42,6 +42,13 @@ NORM: Mapping[str, Entry] = {
         targets={"torch": f"{_NORMS}:instance"},
         sources=("ulyanov2016instance",),
         families=(*CONVOLUTIONAL, "densenet"),
+    ),
+    "rms": Entry(
+        summary="x / root mean square of one example, of one position; no shift, and without `scale` no parameter",
+        targets={"torch": f"{_NORMS}:rms"},
+        options={"scale": True},
+        sources=("zhang2019rms",),
+        families=("mlp", "gpt"),
     ),
     "ws": Entry(
         summary="weight standardisation alone: each output unit's weights to mean 0 and variance 1/fan_in",
@@ -76,29 +83,29 @@ ACTIVATION: Mapping[str, Entry] = {
     "tanh": Entry(
         summary="tanh",
         targets={"numpy": "depthscope.lab.layers:tanh_forward", "torch": f"{_ACTIVATIONS}:tanh"},
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "recurrent", "relational"),
     ),
     "relu": Entry(
         summary="max(0, x)",
         targets={"numpy": "depthscope.lab.layers:relu_forward", "torch": f"{_ACTIVATIONS}:relu"},
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "relational"),
     ),
     "linear": Entry(
         summary="no nonlinearity",
         targets={"numpy": _STACK, "torch": f"{_ACTIVATIONS}:linear"},
-        families=(*RESIDUAL, "densenet"),
+        families=(*RESIDUAL, "densenet", "relational"),
     ),
     "gelu": Entry(
         summary="x Phi(x)",
         targets={"torch": f"{_ACTIVATIONS}:gelu"},
         sources=("hendrycks2016gelu",),
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "relational"),
     ),
     "silu": Entry(
         summary="x sigmoid(x)",
         targets={"torch": f"{_ACTIVATIONS}:silu"},
         sources=("hendrycks2016gelu",),
-        families=EVERY_FAMILY,
+        families=(*EVERY_FAMILY, "gpt", "relational"),
     ),
     "tat": Entry(
         summary="tailored leaky ReLU: sqrt(2/(1+a^2)) times a leaky ReLU whose slope a the depth decides",

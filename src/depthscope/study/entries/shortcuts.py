@@ -13,13 +13,13 @@ SHORTCUT: Mapping[str, Entry] = {
     "none": Entry(
         summary="plain: no shortcut",
         targets={"numpy": _STACK, "torch": f"{_SHORTCUTS}:none"},
-        families=RESIDUAL,
+        families=(*RESIDUAL, "gpt", "recurrent", "relational"),
     ),
     "identity": Entry(
-        summary="h + act(hW + b): the plain layer and a plus sign, nothing else",
+        summary="x + F(x): the plain network and a plus sign, nothing else",
         targets={"numpy": _STACK, "torch": f"{_SHORTCUTS}:identity"},
         sources=("he2016resnet",),
-        families=("mlp",),
+        families=("mlp", "gpt", "relational"),
     ),
     "identity_2": Entry(
         summary="h + act(hW1 + b1)W2 + b2: a branch of two layers",
@@ -57,7 +57,7 @@ SHORTCUT: Mapping[str, Entry] = {
         options={"skip": 0.5, "branch": 0.5},
         limits={"skip": "(0, 10]", "branch": "(0, 10]"},
         sources=("he2016identity",),
-        families=RESIDUAL,
+        families=(*RESIDUAL, "gpt"),
     ),
     "exclusive_gate": Entry(
         summary="(1 - g(x)) x + g(x) F, g a sigmoid of a 1x1 convolution: a highway",
@@ -110,19 +110,26 @@ SHORTCUT: Mapping[str, Entry] = {
         summary="x + F / sqrt(L) in a network of L blocks",
         targets={"torch": f"{_SHORTCUTS}:scaled"},
         sources=("hayou2021stable",),
-        families=RESIDUAL,
+        families=(*RESIDUAL, "gpt"),
+    ),
+    "deepnorm": Entry(
+        summary="alpha x + F, normalised after; alpha = (2 M)^(1/4) in M layers of two branches",
+        targets={"torch": f"{_SHORTCUTS}:deepnorm"},
+        goes_with={"init": ("deepnorm",), "norm": ("layer",)},
+        sources=("wang2022deepnet",),
+        families=("gpt",),
     ),
     "rezero": Entry(
         summary="x + a F with one learned a a block that starts at 0",
         targets={"torch": f"{_SHORTCUTS}:rezero"},
         sources=("bachlechner2021rezero",),
-        families=RESIDUAL,
+        families=(*RESIDUAL, "gpt"),
     ),
     "skipinit": Entry(
         summary="x + a F with a learned a that starts at 0 at the branch's end, in place of batch norm",
         targets={"torch": f"{_SHORTCUTS}:skipinit"},
         sources=("de2020skipinit",),
-        families=RESIDUAL,
+        families=(*RESIDUAL, "gpt"),
     ),
     "stochastic_depth": Entry(
         summary="x + b F, b = 0 with a probability that rises linearly to 1 - survival at the last block",
