@@ -235,7 +235,7 @@ def test_a_download_is_shown_until_the_study_begins() -> None:
     screen = Screen()
     screen.board._start = lambda: None  # type: ignore[method-assign]
     screen.board.on_download(34_000_000, 170_000_000)
-    assert screen.text() == ["downloading CIFAR-10: 34 of 170 MB"]
+    assert screen.text() == ["downloading the data: 34 of 170 MB"]
     screen.begin()
     assert "CIFAR" not in "".join(screen.text())
 

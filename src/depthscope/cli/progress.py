@@ -123,7 +123,7 @@ class Board:
         self._console.print(Text(line, style="yellow"))
 
     def on_download(self, done: int, total: int | None) -> None:
-        """Bytes of CIFAR-10 that have come."""
+        """Bytes of the real data that have come."""
         with self._lock:
             self._download = (done, total)
         self._start()
@@ -219,7 +219,7 @@ class Board:
             if self._download and self._pace is None:
                 done, total = self._download
                 size = f" of {total / 1e6:,.0f}" if total else ""
-                parts.append(Text(f"downloading CIFAR-10: {done / 1e6:,.0f}{size} MB"))
+                parts.append(Text(f"downloading the data: {done / 1e6:,.0f}{size} MB"))
             if self._pace is not None:
                 parts += self._study(self._pace, over=self._closed)
                 if not self._closed:
