@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from depthscope.core import draws
 from depthscope.models.convnet import cifar_resnet
-from depthscope.models.init import INITIALISERS, build, fill, filling, lsuv, mirrored, rules, variance
+from depthscope.models.init import INITIALISERS, build, fill, filling, lsuv, mirrored, rules, variance, zeroed
 from depthscope.models.init import fixup as fixup_rules
 from depthscope.models.init.rules import Array, Weight
 from depthscope.models.init.statistics import widened
@@ -104,6 +104,43 @@ def keeps_lengths() -> None:
 def assert_lengths(mine: Tensor, given: Tensor, factor: float) -> None:
     """Lengths over dimension 1."""
     torch.testing.assert_close(mine.detach().norm(dim=1), factor * given.norm(dim=1), rtol=1e-12, atol=0)
+
+
+def is_the_identity() -> None:
+    """W x = gain x, cut off where the layer narrows and followed by zeros where it widens; a kernel's at each place."""
+    for num_in, num_out in ((10, 16), (16, 16), (16, 10)):
+        for layer, x in (
+            (linear(num_in, num_out), normal(5, num_in)),
+            (conv(num_in, num_out), normal(2, num_in, 7, 5)),
+        ):
+            fill(layer, 0, init="identity", gain=GAIN)
+            wanted = torch.zeros(len(x), num_out, *x.shape[2:], dtype=x.dtype)
+            kept = min(num_in, num_out)
+            wanted[:, :kept] = GAIN * x[:, :kept]
+            torch.testing.assert_close(layer(x).detach(), wanted)
+
+
+def starts_as_its_skips() -> None:
+    """An untrained network of two-layer branches, without a stem and a head, is f(x) = x; other weights are drawn."""
+    shape: dict[str, Any] = {"depth": 6, "width": 5, "num_inputs": 5, "num_classes": 5, "bare": True}
+    for shortcut, last, other in (("identity_2", "linear2", "linear1"), ("identity", "layers", "none")):
+        model, _ = build(
+            lambda shortcut=shortcut: mlp(shortcut=shortcut, **shape), seed=0, init="zero_branch", dtype=torch.float64
+        )
+        x = normal(7, 5)
+        assert torch.equal(model(x), x)
+        for name, weight in model.named_parameters():
+            if name.endswith(".weight"):
+                assert bool(weight.count_nonzero()) == (other in name), name
+                assert last in name or other in name
+
+
+def unzeroed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(zeroed, "ZeroBranch", lambda zeros: variance.gaussian)
+
+
+def ones(weight: Weight, rng: np.random.Generator) -> Array:
+    return np.full(weight.shape, weight.gain)
 
 
 def gaussian_matrix(num_out: int, num_in: int, rng: np.random.Generator) -> Array:
@@ -301,6 +338,8 @@ CASES = [
         alter=lambda patch: patch.setattr(draws, "orthogonal", gaussian_matrix),
     ),
     Case(kind="init", name="orthogonal", check=has_no_preferred_sign, alter=unsigned),
+    Case(kind="init", name="identity", check=is_the_identity, alter=wrong_rule("identity", ones)),
+    Case(kind="init", name="zero_branch", check=starts_as_its_skips, alter=unzeroed),
     Case(
         kind="init",
         name="delta_orthogonal",
