@@ -155,7 +155,7 @@ def loss_of_chance(y: NDArray[Any]) -> float:
     Of labels, int64 of any shape, the entropy of their frequencies in nats, `IGNORED` left out; of targets, float64
     `[N, K]`, the mean squared distance from their mean, which is the mean variance.
 
-    >>> loss_of_chance(np.array([0, 1, IGNORED])) == np.log(2)
+    >>> bool(loss_of_chance(np.array([0, 1, IGNORED])) == np.log(2))
     True
     >>> loss_of_chance(np.array([[0.0], [2.0]]))
     1.0
