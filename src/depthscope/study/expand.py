@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from depthscope.core.errors import FaultsError, unknown_name
 from depthscope.core.hashing import digest
+from depthscope.study.absent import absent_faults
 from depthscope.study.catalog import CATALOG
 from depthscope.study.cells import Cell as Cell
 from depthscope.study.cells import matching as matching
@@ -81,7 +82,7 @@ def expand(study: StudySpec, *, source: str | None = None) -> Plan:
             the path in the study (at its size) that it comes from.
     """
     cells, runs, found = _runs(study)
-    found += claim_faults(study, cells)
+    found += [*claim_faults(study, cells), *absent_faults(study, cells, runs)]
     if found:
         where = source or study.name
         raise FaultsError(f"{where} at size {study.size!r}" if study.size else where, in_order(found))
@@ -101,8 +102,8 @@ def _tasks(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, RunSpec])
 
 def faults_of(study: StudySpec) -> list[tuple[str, str]]:
     """(path, message) of the faults in a study's parts, runs and claims."""
-    cells, _, found = _runs(study)
-    return [*found, *claim_faults(study, cells)]
+    cells, runs, found = _runs(study)
+    return [*found, *claim_faults(study, cells), *absent_faults(study, cells, runs)]
 
 
 def _runs(study: StudySpec) -> tuple[list[Cell], dict[str, RunSpec], list[tuple[str, str]]]:

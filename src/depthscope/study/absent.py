@@ -1,0 +1,58 @@
+"""Claims about figures that their runs cannot have, told before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from depthscope.study.catalog import CATALOG
+from depthscope.study.cells import Cell, matching
+from depthscope.study.claims import judged_at, selects
+from depthscope.study.run import RunSpec
+from depthscope.study.study import StudySpec
+
+MEASURED: Mapping[str, str] = MappingProxyType(
+    {"lesion_": "lesion", "dh_factor_": "layers", "dw_factor_": "layers", "gradcheck_": "gradcheck"}
+)
+"""What metrics are measured by, by how their names begin."""
+
+CONSTRUCTED = (
+    *("train_loss_start", "train_accuracy_start", "train_loss_start_batch", "train_accuracy_start_batch"),
+    *("construction_loss_change", "construction_accuracy_change"),
+)
+"""Figures of a network that was put together from a shallower one."""
+
+_BRANCHLESS = ("none", "dense")
+"""Shortcuts with which no family of the catalogue adds anything."""
+
+
+def absent_faults(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, RunSpec]) -> Iterator[tuple[str, str]]:
+    """(path, message) of claims whose metric some of their arms cannot have, a line for each reason.
+
+    Args:
+        study: whose claims they are.
+        cells: of the study; those of a faulty run, which has no id, are passed over.
+        runs: run_id -> spec, with the measures of all its cells.
+    """
+    for index, claim in enumerate(study.claims):
+        arms: dict[str, list[str]] = {}
+        for select in selects(claim) if judged_at(claim, study.size) else ():
+            for cell in matching(cells, claim.part, select):
+                why = _why_absent(claim.metric, runs[cell.run_id]) if cell.run_id else None
+                if why is not None and cell.arm not in arms.setdefault(why, []):
+                    arms[why].append(cell.arm)
+        for why, names in arms.items():
+            told = f"arm {names[0]!r}" if len(names) == 1 else f"arms {', '.join(map(repr, names))}"
+            yield f"claims.{index}.metric", f"{told} cannot have {claim.metric!r}: {why}"
+
+
+def _why_absent(metric: str, spec: RunSpec) -> str | None:
+    """Why a run will have no such figure, and what to do; None where it may have one."""
+    if metric in CONSTRUCTED and spec.init != "constructed":
+        return f"it is of init 'constructed' alone, not of {spec.init!r}."
+    measure = next((each for prefix, each in MEASURED.items() if metric.startswith(prefix)), None)
+    if measure == "lesion" and spec.family in CATALOG["family"] and spec.shortcut in _BRANCHLESS:
+        return f"a network with shortcut {spec.shortcut!r} has no branch to take out."
+    if measure is not None and measure not in spec.measures:
+        return f"put {measure!r} among the measures of its runs."
+    return None
