@@ -188,7 +188,6 @@ def test_each_run_of_a_tuned_study_has_what_was_chosen_at_its_place(data: st.Dat
     asked = StudySpec.model_validate(document)
     places = dict.fromkeys((cell.arm, tuple((axis, cell.axes[axis]) for axis in by)) for cell in expand(asked).cells)
     values = {place: data.draw(st.sampled_from(GRID)) for place in places}
-    scores = tuple(Score(value=value, mean=0.5, num_runs=1) for value in GRID)
     made = with_choices(
         asked,
         Tuned(
@@ -200,7 +199,13 @@ def test_each_run_of_a_tuned_study_has_what_was_chosen_at_its_place(data: st.Dat
             num_runs=1,
             digest=selection_study(asked).digest,
             choices=tuple(
-                Choice(part="main", arm=arm, at=dict(at), value=value, scores=scores)
+                Choice(
+                    part="main",
+                    arm=arm,
+                    at=dict(at),
+                    value=value,
+                    scores=tuple(Score(value=each, mean=0.5 + 0.1 * (each == value), num_runs=1) for each in GRID),
+                )
                 for (arm, at), value in values.items()
             ),
         ),
@@ -215,9 +220,14 @@ def test_each_run_of_a_tuned_study_has_what_was_chosen_at_its_place(data: st.Dat
 
 def test_a_tuned_study_that_was_changed_at_one_depth_is_refused() -> None:
     study = parse(FILE, source="mine.toml").model_dump(mode="json", exclude_defaults=True)
-    scores = [{"value": value, "mean": 0.5, "num_runs": 1} for value in GRID]
     choices = [
-        {"part": "main", "arm": "plain", "at": {"depth": at}, "value": value, "scores": scores}
+        {
+            "part": "main",
+            "arm": "plain",
+            "at": {"depth": at},
+            "value": value,
+            "scores": [{"value": each, "mean": 0.5 - 0.1 * (each == value), "num_runs": 1} for each in GRID],
+        }
         for at, value in ((4, 0.01), (8, 0.04))
     ]
     study["parts"]["main"]["arms"] = [

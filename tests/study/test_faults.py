@@ -47,7 +47,7 @@ def put(document: Document, path: str, value: Any) -> None:
 
 MAIN = "parts/main"
 TUNING: Document = {"grid": [0.01, 0.1], "validation": 10}
-SCORES = [{"value": value, "mean": 0.5, "num_runs": 4} for value in (0.01, 0.1)]
+SCORES: list[Document] = [{"value": value, "mean": 0.4 + value, "num_runs": 4} for value in (0.01, 0.1)]
 CHOICE: Document = {"part": "main", "arm": "plain", "value": 0.1, "scores": SCORES}
 TUNED: Document = {
     "field": "lr",
@@ -215,6 +215,10 @@ FAULTS: list[tuple[str, Any, str, str]] = [
     ("tuned", {**TUNED, "choices": [{**CHOICE, "part": "mian"}]}, "tuned.choices.0.part", "unknown part 'mian'."),
     ("tuned", {**TUNED, "choices": [{**CHOICE, "arm": "plian"}]}, "tuned.choices.0.arm", "unknown arm 'plian'."),
     ("tuned", {**TUNED, "choices": [{**CHOICE, "aem": "x"}]}, "tuned.choices.0.aem", "Did you mean 'arm'?"),
+    (
+        *("tuned", {**TUNED, "choices": [{**CHOICE, "scores": [{**SCORES[1], "num_lost": 5}]}]}),
+        *("tuned.choices.0.scores.0.num_lost", "wanted 4 (num_runs) or less, got 5."),
+    ),
     # sizes
     ("sizes", 3, "sizes", "wanted tables such as [sizes.quick]."),
     ("sizes/small", 3, "sizes", "wanted tables such as [sizes.quick]."),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from depthscope.core.errors import FaultsError
 from depthscope.study.expand import expand
 from depthscope.study.selection import selection_study, with_choices
 from depthscope.study.study import StudySpec
@@ -83,9 +84,30 @@ def test_any_number_can_be_chosen_in_the_parts_that_are_named(document: Document
     assert found == {0.5, 0.9}
 
 
+@pytest.mark.parametrize("steps", [{}, {"measure_steps": [3]}])
+def test_arms_that_ask_for_measures_are_chosen_for_without_them(document: Document, steps: Document) -> None:
+    main = document["parts"]["main"]
+    main["arms"] = [
+        {"name": "plain", "set": {"gain": 1.5, "measures": ["layers"], **steps}},
+        {"name": "skip", "at": [{"where": {"depth": 8}, "set": {"measures": ["layers"], **steps}}]},
+        {"name": "both", "at": [{"where": {"depth": 4}, "set": {"measures": ["layers"], "gain": 2.0, **steps}}]},
+    ]
+    asked = study(document)
+    assert any(spec.measures for spec in expand(asked).runs.values() if spec.steps)
+    planned = expand(selection_study(asked))
+    assert {(spec.measures, spec.measure_steps) for spec in planned.runs.values()} == {((), ())}
+    # What else they set, they keep.
+    gains = {(cell.arm, cell.axes["depth"], planned.runs[cell.run_id].gain) for cell in planned.cells}
+    assert gains == {
+        *(("plain", depth, 1.5) for depth in (4, 8)),
+        *(("skip", depth, 1.0) for depth in (4, 8)),
+        *(("both", 4, 2.0), ("both", 8, 1.0)),
+    }
+
+
 def tuned(asked: StudySpec, values: dict[str, float]) -> Tuned:
     assert asked.tuning is not None
-    scores = tuple(Score(value=value, mean=0.5, num_runs=4) for value in asked.tuning.grid)
+    grid = asked.tuning.grid
     return Tuned(
         field="lr",
         grid=asked.tuning.grid,
@@ -94,7 +116,15 @@ def tuned(asked: StudySpec, values: dict[str, float]) -> Tuned:
         validation=30,
         num_runs=16,
         digest=selection_study(asked).digest,
-        choices=tuple(Choice(part="main", arm=arm, value=value, scores=scores) for arm, value in values.items()),
+        choices=tuple(
+            Choice(
+                part="main",
+                arm=arm,
+                value=value,
+                scores=tuple(Score(value=each, mean=0.5 + 0.1 * (each == value), num_runs=4) for each in grid),
+            )
+            for arm, value in values.items()
+        ),
     )
 
 
@@ -124,6 +154,45 @@ def test_an_arm_that_is_left_out_keeps_what_it_has(document: Document) -> None:
     asked = study(document)
     made = with_choices(asked, tuned(asked, {"plain": 0.3}))
     assert made.parts["main"].arm("skip") == asked.parts["main"].arm("skip")
+
+
+@pytest.mark.parametrize(
+    ("value", "scores", "wins"),
+    [
+        (
+            0.3,
+            [(0.03, 0.8, 0), (0.3, 0.7, 0)],
+            "0.03 is (of validation_accuracy, fewest lost runs before the best mean",
+        ),
+        (
+            0.3,
+            [(0.03, 0.7, 0), (0.3, 0.8, 1)],
+            "0.03 is (of validation_accuracy, fewest lost runs before the best mean",
+        ),
+        (0.3, [(0.03, 0.8, 0), (0.3, 0.8, 0)], "and the smaller of equals)"),
+        (0.3, [(0.03, None, 4), (0.3, None, 4)], "0.03 is (the smallest, since no run had a figure)."),
+        (0.3, [(0.03, 0.7, 0), (0.3, 0.8, 0)], None),
+        (0.03, [(0.03, 0.8, 2), (0.3, 0.9, 3)], None),
+        (0.03, [(0.03, None, 4), (0.3, None, 4)], None),
+    ],
+)
+def test_a_choice_that_its_scores_did_not_make_is_a_fault(
+    document: Document, value: float, scores: list[tuple[float, float | None, int]], wins: str | None
+) -> None:
+    asked = study(document)
+    given = tuned(asked, {"plain": value})
+    tried = tuple(Score(value=each, mean=mean, num_runs=4, num_lost=lost) for each, mean, lost in scores)
+    choices = (given.choices[0].model_copy(update={"scores": tried}),)
+    made = with_choices(asked, given.model_copy(update={"choices": choices}))
+    if wins is None:
+        assert expand(made).cells
+        return
+    with pytest.raises(FaultsError) as error:
+        expand(made)
+    [(path, says)] = error.value.faults
+    assert path == "tuned.choices.0.value"
+    assert says.startswith("0.3 is not what its scores choose: ")
+    assert wins in says
 
 
 @pytest.mark.parametrize(

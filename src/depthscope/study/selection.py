@@ -18,12 +18,14 @@ from depthscope.study.cells import Cell, agrees
 from depthscope.study.check import keys_of, place_faults
 from depthscope.study.faults import found_in
 from depthscope.study.overlay import layered, origin, overlap
-from depthscope.study.run import OPTION_FIELDS, RunSpec
+from depthscope.study.run import OPTION_FIELDS, UNIDENTIFIED, RunSpec
 from depthscope.study.study import Arm, Case, Part, StudySpec
-from depthscope.study.tuning import Choice, Tuned, Tuning
+from depthscope.study.tuning import Choice, Tuned, Tuning, best
 
 USER_UNTESTED: Mapping[str, Any] = MappingProxyType({"num_test": 0})
 """What a data set of the user's own is given so that its test set is not opened."""
+
+_MEND = "Tune again, or take [tuned] out."
 
 
 def tuned_parts(study: StudySpec, tuning: Tuning) -> dict[str, Part]:
@@ -55,9 +57,7 @@ def selection_study(study: StudySpec) -> StudySpec:
     assert tuning is not None
     parts = {}
     for name, part in tuned_parts(study, tuning).items():
-        arms = tuple(
-            arm.model_copy(update={"set": {**arm.set, **_held_out(study, part, arm, tuning)}}) for arm in part.arms
-        )
+        arms = tuple(_choosing(arm, _held_out(study, part, arm, tuning)) for arm in part.arms)
         parts[name] = part.model_copy(
             update={
                 "base": {**part.base, "measures": [], "measure_steps": []},
@@ -80,6 +80,17 @@ def selection_study(study: StudySpec) -> StudySpec:
         "claims": (),
     }
     return StudySpec.model_validate(study.model_copy(update=update).model_dump())
+
+
+def _choosing(arm: Arm, held_out: Mapping[str, Any]) -> Arm:
+    """The arm of the selection: nothing is measured on the way, wherever the arm asks for it."""
+    cases = [(case.where, _unmeasured(case.set)) for case in arm.at]
+    at = tuple(Case(where=where, set=fields) for where, fields in cases if fields)
+    return arm.model_copy(update={"set": {**_unmeasured(arm.set), **held_out}, "at": at})
+
+
+def _unmeasured(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in fields.items() if field not in UNIDENTIFIED}
 
 
 def with_choices(study: StudySpec, tuned: Tuned) -> StudySpec:
@@ -164,13 +175,12 @@ def tuned_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str,
         if choice.arm not in arms:
             yield f"{path}.arm", unknown_name("arm", choice.arm, arms)
             continue
-        if choice.value not in [score.value for score in choice.scores]:
-            yield f"{path}.value", f"{choice.value} is no value that was tried."
+        yield from _choice_faults(choice, tuned, path)
         yield from place_faults(part, choice.part, choice.at, f"{path}.at")
         at = arms.index(choice.arm)
         for held, where in _held(part.arms[at], tuned.field, places.get((choice.part, choice.arm), ()), choice):
             if held != choice.value:
-                says = f"[tuned] says that {choice.value} was chosen. Tune again, or take [tuned] out."
+                says = f"[tuned] says that {choice.value} was chosen. {_MEND}"
                 yield f"parts.{choice.part}.arms.{at}.{where}", f"is {shown(held)}, and {says}"
                 break
     for (name, arm), axes in places.items():
@@ -180,8 +190,7 @@ def tuned_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str,
                 place = ", ".join(f"{axis} = {shown(without[axis])}" for axis in tuned.by if axis in without)
                 yield (
                     "tuned.choices",
-                    f"hold none for arm {arm!r} of part {name!r} at {place}, which is run. Tune again, or take [tuned] "
-                    "out.",
+                    f"hold none for arm {arm!r} of part {name!r} at {place}, which is run. {_MEND}",
                 )
     for name in dict.fromkeys(choice.part for choice in tuned.choices if choice.part in study.parts):
         part = study.parts[name]
@@ -191,6 +200,22 @@ def tuned_faults(study: StudySpec, cells: Sequence[Cell]) -> Iterator[tuple[str,
                 "seeds" if part.seeds is None else f"parts.{name}.seeds",
                 f"seed {seeds[0]} was used to choose {tuned.field} (tuned.seeds); run others.",
             )
+
+
+def _choice_faults(choice: Choice, tuned: Tuned, path: str) -> Iterator[tuple[str, str]]:
+    """Of a value that its own scores did not choose; where no run had a figure the smallest stands in."""
+    tried = [score.value for score in choice.scores]
+    winner = best(choice.scores, tuned.metric)
+    wins = winner.value if winner else min(tried)
+    if choice.value not in tried:
+        yield f"{path}.value", f"{choice.value} is no value that was tried."
+    elif choice.value != wins:
+        why = (
+            f"of {tuned.metric}, fewest lost runs before the best mean, and the smaller of equals"
+            if winner
+            else "the smallest, since no run had a figure"
+        )
+        yield f"{path}.value", f"{choice.value} is not what its scores choose: {wins} is ({why}). {_MEND}"
 
 
 def _held(arm: Arm, field: str, places: Sequence[Mapping[str, Any]], choice: Choice) -> Iterator[tuple[Any, str]]:

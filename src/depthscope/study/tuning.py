@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from depthscope.core.errors import shown
 from depthscope.study.cells import agrees
+from depthscope.study.faults import FieldFaults
 from depthscope.study.metrics import worse_side
 from depthscope.study.run import Float, Frozen, Int
 from depthscope.study.seeds import MAX_SEEDS, Seed, Seeds, listed
@@ -88,6 +89,12 @@ class Score(Frozen):
     mean: Float | None = None
     num_runs: Annotated[Int, Field(ge=1)]
     num_lost: Annotated[Int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _some_of_them(self) -> Score:
+        if self.num_lost > self.num_runs:
+            raise FieldFaults([("num_lost", f"wanted {self.num_runs} (num_runs) or less, got {self.num_lost}.")])
+        return self
 
 
 def best(scores: Sequence[Score], metric: str) -> Score | None:
