@@ -32,6 +32,9 @@ _ARMS: dict[str, tuple[str, str]] = {
         "a normaliser at each branch's end too",
         "每条支路末端也有归一化",
     ),
+    "arms.field.model_options.bare": ("square layers alone: no stem, no head", "只有方阵层：没有输入层与输出层"),
+    "arms.field.model_options.linear_end": ("a last layer without an activation", "末层没有激活函数"),
+    "arms.field.model_options.slots": ("slots of the memory", "记忆的槽数"),
     "arms.field.model_options.bottleneck": ("blocks of three convolutions", "三个卷积组成的瓶颈块"),
 }
 
@@ -42,6 +45,7 @@ _CHINESE = {
         "preact_resnet": "预激活：归一化、激活、卷积，相加之后不再有运算；深度 6n+2，瓶颈块 9n+2",
         "densenet": "由瓶颈层组成的三个稠密块；`width` 为增长率；参数量不匹配",
         "nfnet": "无归一化的预激活网络，规则取自 NFNet，CIFAR 布局，深度 6n+2",
+        "relational": "关系记忆：各槽相互注意，序列的每一步有 `depth` 个注意力块",
     },
     "shortcut": {
         "none": "普通网络：没有捷径",
@@ -94,6 +98,8 @@ _CHINESE = {
         "lsuv": "先正交，再逐层除以输出在一批样本上的标准差，直到它为 1",
         "fixup": "He 的规则乘以 L^(-1/(2m-2))（L 条 m 层的支路）；每条支路的最后一层与分类器为 0",
         "looks_linear": "镜像的正交块 [[W, -W], [-W, W]]：配合 ReLU，未训练的网络是线性的",
+        "identity": "gain 乘以恒等矩阵，宽度不同处截断或补零；偏置为 0；不抽取随机数",
+        "zero_branch": "高斯，但每条残差支路的最后一层为 0：每一块开始时就是其捷径",
         "constructed": "按同一配方训练的较浅网络，插入恒等层补足深度",
         "torch": "各模块自己的 reset_parameters，即 PyTorch 的默认值",
     },

@@ -91,12 +91,17 @@ RECIPE: dict[str, tuple[str, str]] = {
     ),
     "recipe.padding": ("{value} pixels of padding", "补零 {value} 像素"),
     "recipe.family.mlp": ("fully connected; depth counts its square layers", "全连接网络；深度为方阵层的层数"),
+    "recipe.family.relational": (
+        "relational memory; depth counts its attention blocks at each step",
+        "关系记忆；深度为每一步的注意力块数",
+    ),
     "recipe.family.cifar_resnet": (
         "the convolutional CIFAR family of He et al. (three stages); depth counts weighted layers",
         "He 等人的 CIFAR 卷积网络系列（三个阶段）；深度为带权重的层数",
     ),
     "recipe.depth": ("{value} {value:layer|layers} deep", "深 {value} 层"),
     "recipe.width.mlp": ("{value} units a layer", "每层 {value} 个单元"),
+    "recipe.width.relational": ("{value} numbers a slot", "每个槽 {value} 个数"),
     "recipe.width.cifar_resnet": ("{value} channels in the first stage", "第一阶段 {value} 个通道"),
     "recipe.width": ("width {value}", "宽度 {value}"),
     "recipe.activation.tanh": ("tanh", "激活函数 tanh"),
@@ -159,4 +164,6 @@ RECIPE: dict[str, tuple[str, str]] = {
     "recipe.field.warmup_steps": ("the warm-up", "学习率预热"),
     "recipe.field.stem_gain": ("the gain of the first layer", "首层增益"),
     "recipe.field.model_options.norm_ends_branch": ("a normaliser at branches' ends", "支路末端的归一化"),
+    "recipe.field.model_options.bare": ("square layers alone", "只有方阵层"),
+    "recipe.field.model_options.linear_end": ("a linear last layer", "线性的末层"),
 }
