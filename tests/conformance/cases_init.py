@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -124,9 +125,8 @@ def starts_as_its_skips() -> None:
     """An untrained network of two-layer branches, without a stem and a head, is f(x) = x; other weights are drawn."""
     shape: dict[str, Any] = {"depth": 6, "width": 5, "num_inputs": 5, "num_classes": 5, "bare": True}
     for shortcut, last, other in (("identity_2", "linear2", "linear1"), ("identity", "layers", "none")):
-        model, _ = build(
-            lambda shortcut=shortcut: mlp(shortcut=shortcut, **shape), seed=0, init="zero_branch", dtype=torch.float64
-        )
+        make = partial(mlp, shortcut=shortcut, **shape)
+        model, _ = build(make, seed=0, init="zero_branch", dtype=torch.float64)
         x = normal(7, 5)
         assert torch.equal(model(x), x)
         for name, weight in model.named_parameters():

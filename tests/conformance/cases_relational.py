@@ -10,6 +10,7 @@ from tests.conformance.case import Case
 from torch import Tensor
 
 from depthscope.models import relational as module
+from depthscope.models.layers import attention as layers
 from depthscope.models.relational import Relational, relational
 
 
@@ -64,7 +65,7 @@ def _gates_shut() -> None:
 
 
 def _causal(patch: pytest.MonkeyPatch) -> None:
-    right = module.attention
+    right = layers.attention
     patch.setattr(module, "attention", lambda qkv, heads: right(qkv, heads, is_causal=True))
 
 

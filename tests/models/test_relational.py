@@ -115,8 +115,9 @@ def test_what_it_says_of_itself_can_be_measured(shortcut: str, norm: str) -> Non
 
 
 def test_the_last_measured_memory_is_what_the_head_reads() -> None:
-    model, seen = drawn(), []
-    model.times[2].memory.register_forward_hook(lambda _m, _i, out: seen.append(out))
+    model = drawn()
+    seen: list[Tensor] = []
+    model.get_submodule("times.2.memory").register_forward_hook(lambda _m, _i, out: seen.append(out))
     model.head.register_forward_pre_hook(lambda _m, given: seen.append(given[0]))
     model(sequences())
     assert torch.equal(seen[0].flatten(1), seen[1])

@@ -104,7 +104,7 @@ def mlp(
     # One activation more than a bare network has weighted layers after the first, where the last one is activated.
     path = depth + (not linear_end) if bare else depth + 2
     layers = Layers(norm=norm, activation=activation, spatial=False, depth=path, norm_options=norm_options)
-    shape = {"depth": depth, "width": width, "num_inputs": num_inputs, "num_classes": num_classes}
+    shape: dict[str, Any] = {"depth": depth, "width": width, "num_inputs": num_inputs, "num_classes": num_classes}
     ends = {"norm_ends_branch": norm_ends_branch, "bare": bare, "linear_end": linear_end}
     return MLP(layers, shortcut, shortcut_options, **shape, **ends)
 

@@ -206,9 +206,11 @@ class Relational(nn.Module):
         start = torch.eye(self.slots, width, dtype=e_BTW.dtype, device=e_BTW.device)
         memory = start.expand(len(x_BTI), -1, -1)
         elements, asked = e_BTW.split(1, dim=1), self.gates["element"](e_BTW).split(1, dim=1)
-        for time, e_B1W, asked_B1 in zip(self.times, elements, asked, strict=True):
+        blocks: Any = self.blocks
+        times: Any = self.times
+        for time, e_B1W, asked_B1 in zip(times, elements, asked, strict=True):
             c = torch.cat((memory, e_B1W), dim=1)
-            for block, places in zip(self.blocks, time.blocks, strict=True):
+            for block, places in zip(blocks, time.blocks, strict=True):
                 for branch in BRANCHES:
                     layer = block[branch]
                     c = places[branch](c, layer(c), layer.norm)
