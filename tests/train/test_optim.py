@@ -138,3 +138,29 @@ def test_fixups_scalars_learn_at_a_tenth_and_a_rezero_is_not_decayed() -> None:
     rezero = spec(norm="none", shortcut="rezero", optimizer_options={"weight_decay": 1e-2})
     groups = make_optimizer(rezero, make_module(rezero, (3, 16, 16), 10)).param_groups
     assert [(group["weight_decay"], len(group["params"]) == 3) for group in groups] == [(1e-2, False), (0.0, True)]
+
+
+def test_adamw_takes_its_decay_off_the_weights_and_not_through_the_gradient() -> None:
+    """Loshchilov & Hutter 2019, algorithm 2, in float64 by a loop."""
+    options = {"beta1": 0.8, "beta2": 0.9, "eps": 1e-6, "weight_decay": 0.3}
+    torch.manual_seed(2)
+    model = Scaled().double()
+    values = {name: each.detach().clone() for name, each in model.named_parameters()}
+    first = {name: torch.zeros_like(each) for name, each in values.items()}
+    second = {name: torch.zeros_like(each) for name, each in values.items()}
+    made = make_optimizer(spec(optimizer="adamw", optimizer_options=options), model)
+    x = torch.tensor([[0.3, -1.0]], dtype=torch.float64)
+    for step, lr in enumerate((0.1, 0.05, 0.2), start=1):
+        set_rate(made, lr)
+        made.zero_grad()
+        model(x).sum().backward()
+        gradients = {name: each.grad.clone() for name, each in model.named_parameters() if each.grad is not None}
+        made.step()
+        for name, gradient in gradients.items():
+            own = lr * (0.1 if name in ("b", "c") else 1.0)
+            first[name] = 0.8 * first[name] + 0.2 * gradient
+            second[name] = 0.9 * second[name] + 0.1 * gradient**2
+            update = (first[name] / (1 - 0.8**step)) / ((second[name] / (1 - 0.9**step)).sqrt() + 1e-6)
+            values[name] = values[name] - own * update - own * (0.0 if name == "a" else 0.3) * values[name]
+    for name, each in model.named_parameters():
+        torch.testing.assert_close(each.detach(), values[name], rtol=1e-12, atol=0)

@@ -13,6 +13,7 @@ import pytest
 from tests.train.own import package
 from tests.train.own import spec as own_spec
 from tests.train.short import LAB, TRAINED
+from tests.train.tasks import LETTERS, NUMBERS
 
 from depthscope.core.errors import UserError
 from depthscope.lab.fit import fit
@@ -77,6 +78,12 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
         {**TORCH, "shortcut": "stochastic_depth", "clip": "norm", "measures": ["layers"]},
         [1, 2, 3, 4, 5, 6],
     ),
+    "torch, a label for each position, samples": (
+        {**LETTERS, "epochs": 2, "optimizer": "adamw", "schedule": "cosine"}
+        | {"measures": ["layers", "lesion", "samples"]},
+        [1, 2, 3, 4, 5, 6],
+    ),
+    "torch, targets": ({**NUMBERS, "epochs": 2, "schedule": "linear", "measures": ["layers"]}, [1, 2, 3, 4, 5, 6]),
     "torch, diverges within an epoch": ({**TORCH, "lr": 1e30, "warmup_steps": 0}, [1, 2]),
 }
 FACTS = Provenance(

@@ -33,3 +33,24 @@ def test_warm_up_rises_in_a_line_and_ends_at_the_peak() -> None:
 
 def test_a_constant_rate() -> None:
     assert learning_rates(RunSpec(**BASE, lr=0.3), 3) == [0.3, 0.3, 0.3]
+
+
+def test_a_straight_line_reaches_zero_behind_the_last_update() -> None:
+    rates = learning_rates(RunSpec(**BASE, lr=0.2, schedule="linear"), 5)
+    assert rates == pytest.approx([0.2, 0.16, 0.12, 0.08, 0.04])
+    assert learning_rates(RunSpec(**BASE, lr=0.2, schedule="linear", warmup_steps=2), 5)[0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("final", [0.0, 0.1, 1.0])
+def test_half_a_cosine_is_that_of_torch(final: float) -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([weight], lr=0.3)
+    twin = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 12, eta_min=0.3 * final)
+    wanted = []
+    for _ in range(12):
+        wanted.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        twin.step()
+    spec = RunSpec(**BASE, lr=0.3, schedule="cosine", schedule_options={"final": final})
+    assert learning_rates(spec, 12) == pytest.approx(wanted, rel=1e-9)

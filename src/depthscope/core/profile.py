@@ -23,6 +23,7 @@ QUANTITIES = MappingProxyType(
         "f_over_x": "|F|/|x|: at a residual addition x + F(x), mean over examples of the ratio of norms",
         "lesion_loss": "loss, in nats, of the trained network without this residual branch, in evaluation mode",
         "lesion_accuracy": "accuracy of the trained network without this residual branch, in evaluation mode",
+        "block_lesion_loss": "loss of the trained network without any branch of this block, whose last one ends here",
     }
 )
 """Every quantity that a profile may hold, with its definition. All are reduced in float64."""

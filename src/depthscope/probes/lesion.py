@@ -1,15 +1,15 @@
-"""The lesion study: one residual branch taken out at a time, and what that does to a trained network.
+"""The lesion study: one residual branch, or one whole block, taken out at a time, and what a trained network loses.
 
 Sources: Srivastava et al. 2015 (arXiv 1507.06228, section 4.2), who shut one gate of a highway network at a time; Veit
 et al. 2016 (arXiv 1605.06431, section 4.1), who took out one branch of a residual network.
 
-Shape letters: B batch, K classes.
+Shape letters: B batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,19 +22,21 @@ from depthscope.core.profile import Addition, Point, Row
 from depthscope.probes.guard import undisturbed
 from depthscope.probes.shadow import bare_copy
 
+Judge = Callable[[Any, Any], Mapping[str, float]]
+"""`(output, targets) -> figures`: the `loss` over the batch, and the `accuracy` where there is one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lesions:
     """What a network loses with each of its branches.
 
     Attributes:
-        loss: mean cross entropy of the intact network on the batch, in nats.
-        accuracy: of the intact network.
-        rows: `lesion_loss` and `lesion_accuracy` of the network without one branch, at the layer of that addition.
+        intact: figures of the intact network on the batch, by name.
+        rows: of the network without one branch, `lesion_loss` and the like, one a figure, at the layer of that
+            addition; without one block of several branches, `block_lesion_loss`, at that of its last.
     """
 
-    loss: float
-    accuracy: float
+    intact: Mapping[str, float]
     rows: tuple[Row, ...]
 
 
@@ -42,21 +44,24 @@ def lesions(
     model: nn.Module,
     inputs: Tensor,
     targets: Tensor,
+    judge: Judge,
     *,
     points: Sequence[Point],
     additions: Sequence[Addition],
     step: int = 0,
 ) -> Lesions:
-    """Loss and accuracy without each residual branch in turn, in evaluation mode, on a copy of the model.
+    """Figures without each residual branch in turn, in evaluation mode, on a copy of the model.
 
     A block that has a `join` with a method `without_branch(s)` says itself what is left of it (a highway's gate is
     shut: T = 0 and y = s); of any other the branch's output F is taken for zeros. What follows the addition, as a ReLU
-    does, stays. The model is only read.
+    does, stays. Where a block has several branches (`blocks.3.attention` and `blocks.3.mlp` are both of `blocks.3`),
+    the whole block is taken out too. The model is only read.
 
     Args:
-        model: gives logits [B, K].
+        model: what `judge` judges.
         inputs: [B, ...], as the model takes them.
-        targets: [B], class indices.
+        targets: [B, ...], as `judge` takes them.
+        judge: figures of an output.
         points: the model's layers, whose positions the rows have.
         additions: the branches; each names one of the points' layers.
         step: written into the rows.
@@ -71,15 +76,37 @@ def lesions(
             raise UserError(unknown_name("layer of an addition", addition.layer, positions))
     with undisturbed(inputs.device), torch.no_grad():
         copy = bare_copy(model).eval()
-        loss, accuracy = _judged(copy, inputs, targets)
+        intact = judge(copy(inputs), targets)
         rows: list[Row] = []
         for addition in additions:
             with _without(copy, addition):
-                found = _judged(copy, inputs, targets)
+                found = judge(copy(inputs), targets)
             at = positions[addition.layer]
-            for quantity, value in zip(("lesion_loss", "lesion_accuracy"), found, strict=True):
-                rows.append(Row(step=step, layer=at, quantity=quantity, value=value))
-    return Lesions(loss=loss, accuracy=accuracy, rows=tuple(rows))
+            for name, value in found.items():
+                rows.append(Row(step=step, layer=at, quantity=f"lesion_{name}", value=value))
+        for block in _blocks(additions):
+            with ExitStack() as stack:
+                for addition in block:
+                    stack.enter_context(_without(copy, addition))
+                loss = judge(copy(inputs), targets)["loss"]
+            at = positions[block[-1].layer]
+            rows.append(Row(step=step, layer=at, quantity="block_lesion_loss", value=loss))
+    return Lesions(intact=intact, rows=tuple(rows))
+
+
+def _blocks(additions: Sequence[Addition]) -> list[list[Addition]]:
+    """The additions of each block that has several, in the order of the additions.
+
+    A block is what is counted: the name of an addition's place up to its last number.
+    """
+    found: dict[tuple[str, ...], list[Addition]] = {}
+    for addition in additions:
+        parts = addition.block.split(".")
+        while parts and not parts[-1].isdecimal():
+            parts.pop()
+        if parts:
+            found.setdefault(tuple(parts), []).append(addition)
+    return [block for block in found.values() if len(block) > 1]
 
 
 @contextmanager
@@ -105,11 +132,3 @@ def _shut(name: str, join: Any, operands: tuple[Tensor, ...], y: Tensor) -> Tens
         what = f"shape {list(left.shape)}" if isinstance(left, Tensor) else type(left).__name__
         raise UserError(f"{name}.without_branch(s): gave {what}; wanted a tensor of shape {list(y.shape)}.")
     return left
-
-
-def _judged(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
-    """(mean cross entropy, accuracy)."""
-    logits_BK = model(inputs).cpu().double()  # on the CPU: MPS has no float64
-    labels_B = targets.cpu()
-    loss = nn.functional.cross_entropy(logits_BK, labels_B)
-    return float(loss), float((logits_BK.argmax(1) == labels_B).double().mean())

@@ -78,6 +78,7 @@ class _Manifest(Frozen):
     parameters: int
     layers: tuple[LayerFacts, ...]
     derived: dict[str, float] = Field(default_factory=dict)
+    chance_loss: float | None = None
     digests: Digests
     timings: Timings
     provenance: Provenance
@@ -109,6 +110,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         parameters=started.parameters,
         layers=started.layers,
         derived=dict(started.derived),
+        chance_loss=started.chance_loss,
         digests=started.digests,
         timings=checkpoint.timings,
         provenance=checkpoint.provenance,
@@ -176,6 +178,7 @@ def read_checkpoint(folder: Path, spec: RunSpec) -> Checkpoint | Damage | None:
             run_id=run_id,
             layers=manifest.layers,
             derived=manifest.derived,
+            chance_loss=manifest.chance_loss,
             parameters=manifest.parameters,
             digests=manifest.digests,
             num_steps=manifest.num_steps,

@@ -14,7 +14,10 @@ from depthscope.record.schema import Columns, Digests, LayerFacts, Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """A run begins: what it is made of; `derived` is what the depth decided, by name."""
+    """A run begins: what it is made of.
+
+    `derived` is what the depth decided, by name; `chance_loss` as in `RunRecord`.
+    """
 
     run_id: str
     layers: tuple[LayerFacts, ...]
@@ -22,6 +25,7 @@ class Started:
     digests: Digests
     num_steps: int
     derived: Mapping[str, float] = field(default_factory=dict)
+    chance_loss: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +50,13 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """A run is over, one way or another."""
+    """A run is over, one way or another; `samples` is the text that it was asked to write."""
 
     run_id: str
     outcome: Outcome
     summary: Mapping[str, float] = field(default_factory=dict)
     final: str | None = None
+    samples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -188,6 +188,9 @@ class RunRecord(Frozen):
         summary: the run's final figures by name; a missing value stays missing.
         parameters: number of trained parameters.
         derived: what the depth decided, such as the slope of a tailored activation or the scale of an initialiser.
+        chance_loss: training loss of the best answer that does not look at the inputs, in nats, or the squared error
+            of the mean target: where a figure of losses has its line. None in records of before it was kept.
+        samples: text that the trained network wrote, where that was measured.
         claims_digest: of the study's claims when the run was made.
         measures_version: `MEASURES` when the run was made.
         tables: name -> SHA-256 of the parquet file beside this one.
@@ -202,6 +205,8 @@ class RunRecord(Frozen):
     parameters: int | None = None
     layers: tuple[LayerFacts, ...] = ()
     derived: dict[str, float] = Field(default_factory=dict)
+    chance_loss: float | None = None
+    samples: tuple[str, ...] = ()
     digests: Digests = Digests()
     claims_digest: str | None = None
     measures_version: int = MEASURES

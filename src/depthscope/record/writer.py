@@ -161,6 +161,8 @@ class RunWriter:
             parameters=started.parameters if started else None,
             layers=started.layers if started else (),
             derived=dict(started.derived) if started else {},
+            chance_loss=started.chance_loss if started else None,
+            samples=ended.samples,
             digests=digests.model_copy(update={"final": ended.final}),
             claims_digest=self._claims_digest,
             tables=tables,

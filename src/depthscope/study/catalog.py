@@ -67,7 +67,8 @@ def fill_options(kind: Kind, name: str, given: Mapping[str, Any]) -> dict[str, A
     User code has no table of options: they are passed as they came.
 
     Raises:
-        FieldFaults: options that the name does not have, or values of another type or out of their limits.
+        FieldFaults: options that the name does not have, or values of another type, out of their limits or
+            not among their choices.
     """
     entry = CATALOG[kind].get(name)
     faults: list[tuple[str, str]] = []
@@ -80,6 +81,8 @@ def fill_options(kind: Kind, name: str, given: Mapping[str, Any]) -> dict[str, A
             filled[key] = _brought_to(entry.options[key], value) if entry else _plain(value)
             if entry and key in entry.limits:
                 _check_limits(filled[key], entry.limits[key])
+            if entry and key in entry.choices and filled[key] not in entry.choices[key]:
+                raise ValueError(unknown_name(f"{key} of {name}", filled[key], entry.choices[key]))
         except ValueError as error:
             faults.append((key, str(error)))
     if faults:

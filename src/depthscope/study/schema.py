@@ -156,7 +156,7 @@ def _name(kind: Kind) -> Schema:
 
 
 def _options(kind: Kind) -> dict[str, Schema]:
-    """The options of all names of a kind; the limits of one that two names share are left to `parse`."""
+    """The options of all names of a kind; the limits and choices of one that two names share are left to `parse`."""
     types = {bool: "boolean", int: "integer", float: "number", str: "string"}
     found: dict[str, Schema] = {}
     for name, entry in CATALOG[kind].items():
@@ -166,7 +166,8 @@ def _options(kind: Kind) -> dict[str, Schema]:
             if option in found:
                 found[option] = {**own, "description": f"{found[option]['description']}; {said}"}
             else:
-                found[option] = {**own, **_limits(entry.limits.get(option), own), "description": f"default of {said}"}
+                bounds = _limits(entry.limits.get(option), own) | _chosen(entry.choices.get(option))
+                found[option] = {**own, **bounds, "description": f"default of {said}"}
     return found
 
 
@@ -182,6 +183,10 @@ def _limits(interval: str | None, own: Schema) -> Schema:
     if high != float("inf"):
         bounds["maximum" if interval[-1] == "]" else "exclusiveMaximum"] = high
     return {"items": {"type": "number", **bounds}} if own["type"] == "array" else bounds
+
+
+def _chosen(choices: tuple[str, ...] | None) -> Schema:
+    return {"enum": list(choices)} if choices else {}
 
 
 def _consts(names: Mapping[str, str]) -> list[Schema]:

@@ -17,6 +17,7 @@ from depthscope.study.run import OPTION_FIELDS, RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
 from depthscope.train.own import check_repairs
 from depthscope.train.probing import NUMPY_ARGUMENTS, TORCH_ARGUMENTS, own_probes
+from depthscope.train.samples import check_text
 from depthscope.train.trial import try_known
 from depthscope.train.trial_own import try_numpy, try_torch
 from depthscope.train.usercode import as_user_error, check_signature, kept_cwd, takes, user_targets
@@ -51,8 +52,8 @@ def check_runs(
     """See that these runs can be done.
 
     Every name is resolved, data that is files is verified (and downloaded where it is missing), every other data set
-    is made once, every network of the catalogue is built (see `trial`). Where code of the user's takes part, each network
-    is built, fed two examples, and measured by each probe of the user's.
+    is made once, every network of the catalogue is built (see `trial`). Where code of the user's takes part, each
+    network is built, fed two examples, and measured by each probe of the user's.
 
     Args:
         specs: the runs, one of those that differ in their seed alone.
@@ -77,7 +78,9 @@ def check_runs(
     _check_taken([*runs, *among])
     if fetch:
         _check_files([spec for spec in runs if spec.data in _FILES], root, progress)
-    others = {(spec.data, json.dumps(spec.data_options)): spec for spec in runs if spec.data not in _FILES}
+    # Data that is as long as the network is deep is made at its shortest.
+    deep = sorted(runs, key=lambda spec: -spec.depth)
+    others = {(spec.data, json.dumps(spec.data_options)): spec for spec in deep if spec.data not in _FILES}
     for spec in others.values():
         with as_user_error(spec.data):
             load_data(spec, Context(data_root=root))
@@ -90,9 +93,10 @@ def check_runs(
 
 def _check_signatures(spec: RunSpec, named: Collection[str]) -> None:
     if is_user_code(spec.family):
-        from depthscope.train.network import FAMILY_FIELDS, SHAPES
+        from depthscope.train.network import FAMILY_FIELDS, SHAPES, takes_length
 
-        check_signature(spec.family, (*FAMILY_FIELDS, *SHAPES), spec.model_options, "model_options")
+        offered = (*FAMILY_FIELDS, *SHAPES, *(("length",) if takes_length(spec) else ()))
+        check_signature(spec.family, offered, spec.model_options, "model_options")
     if is_user_code(spec.data):
         check_signature(spec.data, ("seed", "root"), spec.data_options, "data_options")
     if is_user_code(spec.init):
@@ -203,13 +207,25 @@ def _distinct(specs: Iterable[RunSpec]) -> Iterator[RunSpec]:
 def _try(spec: RunSpec, data: Dataset) -> set[str]:
     """Build a run's network, feed it, measure it. Returns the quantities that its probes gave."""
     shape = data.train.x.shape[1:]
-    wanted = None if is_user_code(spec.family) else 1 if spec.family == "mlp" else 3
-    if wanted is not None and len(shape) != wanted:
-        what = "vectors [N, features]" if wanted == 1 else "images [N, channels, height, width]"
-        raise UserError(f"{spec.data}: one example has shape {list(shape)}; {spec.family!r} wants {what}.")
+    wanted, fits = _wanted(spec, data)
+    if not fits:
+        raise UserError(f"{spec.data}: one example has shape {list(shape)}; {spec.family!r} wants {wanted}.")
+    check_text(spec, data)
     if spec.augment == "crop_flip" and len(shape) != 3:
         raise UserError(f"{spec.data}: one example has shape {list(shape)}; augment 'crop_flip' wants images.")
     return try_torch(spec, data) if spec.backend == "torch" else try_numpy(spec, data)
+
+
+def _wanted(spec: RunSpec, data: Dataset) -> tuple[str, bool]:
+    """(the inputs that a run's family takes, whether the data set has such ones); code of the user's may take any."""
+    ndim, is_tokens = data.train.x.ndim, data.num_tokens > 0
+    if is_user_code(spec.family):
+        return "any", True
+    if CATALOG["family"][spec.family].sequential:
+        return "tokens [N, length] or sequences [N, length, features]", is_tokens or ndim == 3
+    if spec.family == "mlp":
+        return "vectors [N, features]", ndim == 2 and not is_tokens
+    return "images [N, channels, height, width]", ndim == 4
 
 
 def _check_claims(claims: Iterable[Claims], measured: set[str], among: Iterable[RunSpec]) -> None:

@@ -21,6 +21,7 @@ from depthscope.train import torch_loop
 from depthscope.train.build import Context
 from depthscope.train.exact import exact
 from depthscope.train.feed import Feed
+from depthscope.train.objective import Objective
 from depthscope.train.passes import clean_pass, training_pass
 from depthscope.train.shallow import shallow_spec
 from depthscope.train.state import Standing
@@ -99,7 +100,7 @@ def _outcome(outcome: Outcome, asked: RunSpec) -> Outcome:
     return outcome.model_copy(update={"step": 0, "reason": reason})
 
 
-def _construct(spec: RunSpec, shallow: Shallow, model: nn.Module, feed: Feed) -> dict[str, float]:
+def _construct(spec: RunSpec, shallow: Shallow, model: nn.Module, feed: Feed, objective: Objective) -> dict[str, float]:
     """Put the shallower network into the deep one, and judge that before it is trained.
 
     Returns:
@@ -110,8 +111,8 @@ def _construct(spec: RunSpec, shallow: Shallow, model: nn.Module, feed: Feed) ->
     """
     x, y = feed.train
     embed(shallow.model, model, x[:MAX_EXAMPLES])
-    start = clean_pass(model, x, y, spec)
-    batch = training_pass(model.train(), x, y, feed.batch_size)
+    start = clean_pass(model, x, y, spec, objective)
+    batch = training_pass(model.train(), x, y, feed.batch_size, objective)
     figures = {f"train_{name}_start": value for name, value in start.items()}
     figures |= {f"train_{name}_start_batch": value for name, value in batch.items()}
     return figures | {

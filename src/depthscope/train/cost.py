@@ -60,26 +60,18 @@ def cost(spec: RunSpec, root: Path | None = None, *, group: int = 1) -> Cost:
 def data_shape(spec: RunSpec, root: Path | None = None) -> DataShape:
     """Of the run's data; that of the catalogue is known without loading it."""
     if is_user_code(spec.data):
-        data = load_data(spec, Context(data_root=root))
-        held = sum(len(split) for split in (data.validation, data.test) if split is not None)
-        return DataShape(
-            input_shape=tuple(data.train.x.shape[1:]),
-            num_classes=data.num_classes,
-            num_train=len(data.train),
-            num_held=held,
-            itemsize=data.train.x.itemsize,
-        )
+        return DataShape.of(load_data(spec, Context(data_root=root)))
     held = _option(spec, "validation")
     if spec.data == "spiral":
         arms = _option(spec, "arms")
         num, tested = arms * _option(spec, "points_per_arm"), not spec.data_options.get("without_test")
         return DataShape(
-            input_shape=(2,), num_classes=arms, num_train=num - held, num_held=held + num * tested, itemsize=8
+            input_shape=(2,), output_shape=(arms,), num_train=num - held, num_held=held + num * tested, itemsize=8
         )
     size = _option(spec, "image_size")
     return DataShape(
         input_shape=(3, size, size),
-        num_classes=10,
+        output_shape=(10,),
         num_train=_option(spec, "num_train") - held,
         num_held=_option(spec, "num_test") + held,
         itemsize=1,
@@ -106,7 +98,7 @@ def _numpy_cost(spec: RunSpec, data: DataShape, group: int) -> Cost:
     from depthscope.lab.stacks import parameter_shapes
     from depthscope.train.numpy_loop import stack_of
 
-    stack: Any = stack_of(spec, num_inputs=data.example, num_classes=data.num_classes)
+    stack: Any = stack_of(spec, num_inputs=data.example, num_classes=data.num_outputs)
     shapes = parameter_shapes(stack)
     sizes = [shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in shapes.values()]
     products = 2 * sum(shape[0] * shape[1] for shape in shapes.values() if len(shape) == 2)

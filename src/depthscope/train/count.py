@@ -50,13 +50,14 @@ def network_of(spec: RunSpec, data: DataShape) -> tuple[nn.Module, Tensor]:
     Raises:
         UserError: user code that raises or gives no module.
     """
-    shape = (_NUM, *data.input_shape)
+    shape, kind = (_NUM, *data.input_shape), torch.int64 if data.num_tokens else torch.float32
+    sizes = data.input_shape, data.num_outputs, data.num_tokens
     with as_user_error(network_name(spec)):
         if network_targets(spec):
-            model, _ = construct(lambda: make_module(spec, data.input_shape, data.num_classes))
-            return model, torch.zeros(shape)
+            model, _ = construct(lambda: make_module(spec, *sizes))
+            return model, torch.zeros(shape, dtype=kind)
         with torch.device("meta"):
-            return make_module(spec, data.input_shape, data.num_classes), torch.empty(shape)
+            return make_module(spec, *sizes), torch.empty(shape, dtype=kind)
 
 
 def count_passes(model: nn.Module, x: Tensor) -> Passes:

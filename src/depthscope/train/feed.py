@@ -21,10 +21,10 @@ class Feed:
     """A data set on a device, as the run's network takes it; see `taken`.
 
     Args:
-        data: images [N, C, H, W] or vectors [N, I].
+        data: see `data.dataset.Split`.
         spec: names the batch size, the augmentation and the seed of its draws.
         device: where the tensors live.
-        dtype: of the inputs.
+        dtype: of what is of floating point: inputs that are no tokens, and targets.
     """
 
     def __init__(self, data: Dataset, spec: RunSpec, device: str, dtype: torch.dtype) -> None:
@@ -43,12 +43,19 @@ class Feed:
 
     def _tensors(self, split: Split) -> tuple[Tensor, Tensor]:
         x, y = taken(self._spec, self._data, split)
-        return x.to(self._dtype).to(self._device), y.to(self._device)
+        return self._cast(x).to(self._device), self._cast(y).to(self._device)
+
+    def _cast(self, values: Tensor) -> Tensor:
+        return values.to(self._dtype) if values.is_floating_point() else values
 
     @property
     def steps_per_epoch(self) -> int:
         """Batches in an epoch; the last may be smaller."""
         return -(-self.num_examples // self.batch_size)
+
+    def num_seen(self, batches: int) -> int:
+        """Examples in the first batches of an epoch."""
+        return min(batches * self.batch_size, self.num_examples)
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """(x, y) of each batch of an epoch from batch `first` on, in the epoch's order and with its augmentation.
@@ -74,10 +81,10 @@ class Feed:
 def taken(spec: RunSpec, data: Dataset, split: Split, num: int | None = None) -> tuple[Tensor, Tensor]:
     """(x, y) of the first `num` examples of a split (None: all), as the run's network takes them.
 
-    x is normalised by the training split's mean and standard deviation, in float32; for a family that the laboratory
-    has too it is left as it is, in the data set's own precision.
+    x is normalised by the training split's mean and standard deviation, in float32, where the data set is `normalised`;
+    for a family that the laboratory has too it is left as it is, in the data set's own precision.
     """
-    if is_twin(spec):
+    if is_twin(spec) or not data.normalised:
         return torch.from_numpy(np.array(split.x[:num])), torch.from_numpy(np.array(split.y[:num]))
     shape = (1, -1) + (1,) * (data.train.x.ndim - 2)
     mean = torch.from_numpy(data.mean.astype(np.float32)).reshape(shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -13,6 +14,7 @@ from depthscope.record.events import Rows
 from depthscope.study.run import RunSpec
 from depthscope.train.measure import metric_rows
 from depthscope.train.network import additions_of
+from depthscope.train.objective import Objective, judged
 
 LESION = "lesion"
 """The measure's name."""
@@ -27,6 +29,7 @@ def lesion_rows(
     points: Sequence[Point],
     x: Tensor,
     y: Tensor,
+    objective: Objective,
     step: int,
     summary: dict[str, float],
 ) -> Iterator[Rows]:
@@ -37,10 +40,11 @@ def lesion_rows(
     additions = additions_of(model)
     if not additions:
         return
-    found = lesions(model, x[:LESION_BATCH], y[:LESION_BATCH], points=points, additions=additions, step=step)
+    batch = x[:LESION_BATCH], y[:LESION_BATCH]
+    judge = partial(judged, objective)
+    found = lesions(model, *batch, judge, points=points, additions=additions, step=step)
     run_id = spec.run_id
-    intact = {"loss": found.loss, "accuracy": found.accuracy}
-    yield metric_rows(run_id, [(step, LESION, quantity, value) for quantity, value in intact.items()])
+    yield metric_rows(run_id, [(step, LESION, quantity, value) for quantity, value in found.intact.items()])
     yield Rows(
         run_id=run_id,
         table="layers",
@@ -52,6 +56,6 @@ def lesion_rows(
             "value": [row.value for row in found.rows],
         },
     )
-    for quantity, value in intact.items():
+    for quantity, value in found.intact.items():
         changes = [row.value - value for row in found.rows if row.quantity == f"lesion_{quantity}"]
         summary[f"lesion_{quantity}_change"] = statistics.median(changes)

@@ -14,6 +14,10 @@ PROBE_BATCH = 128
 """Examples of the probe's batch: the first of the training set, clean, the same for every arm, seed and step."""
 
 
+DIVERGED = 1e3
+"""Times the loss of a guess at chance: above it a run has diverged."""
+
+
 def divergence_bound(num_classes: int) -> float:
     """Loss, in nats, above which a run has diverged: 1000 times ln(K), what a guess at chance costs.
 
@@ -23,16 +27,15 @@ def divergence_bound(num_classes: int) -> float:
     >>> round(divergence_bound(10), 3)
     2302.585
     """
-    return 1e3 * math.log(num_classes)
+    return DIVERGED * math.log(num_classes)
 
 
-def diverged_at(losses: Iterable[float], num_classes: int) -> int | None:
-    """Index of the first loss that says the run has diverged; None while none does.
+def diverged_at(losses: Iterable[float], bound: float) -> int | None:
+    """Index of the first loss that is not at or below the bound; None while none is.
 
-    >>> diverged_at([2.3, 9.0, float("nan")], num_classes=10)
+    >>> diverged_at([2.3, 9.0, float("nan")], bound=divergence_bound(10))
     2
     """
-    bound = divergence_bound(num_classes)
     return next((at for at, loss in enumerate(losses) if not loss <= bound), None)
 
 
@@ -58,7 +61,7 @@ def diverged(step: int, loss: float, overflow: Overflow | None = None) -> Outcom
 
     Args:
         step: whose loss it is.
-        loss: in nats.
+        loss: in nats, or a squared error.
         overflow: the first gradient without a finite norm. Where the loss itself was beyond bounds at that step, what
             came back from it tells nothing more, and it is not named.
     """

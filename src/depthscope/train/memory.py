@@ -6,12 +6,14 @@ kernel needs while it works, the probes of the user's, and the gradient check.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from depthscope.data.dataset import Dataset, Task
 from depthscope.study.run import RunSpec
 from depthscope.train.twin import eval_batch, probe_batch
 
@@ -49,17 +51,45 @@ class DataShape:
 
     Attributes:
         input_shape: of one example.
-        num_classes: number of classes.
+        output_shape: what a network gives for it: [K], or [T, K] where each position is asked.
         num_train: training examples.
         num_held: examples of the other splits.
         itemsize: bytes of one input as the data set holds it.
+        num_tokens: size of the vocabulary; 0 where the inputs are no tokens.
+        task: what is asked.
     """
 
     input_shape: tuple[int, ...]
-    num_classes: int
+    output_shape: tuple[int, ...]
     num_train: int
     num_held: int
     itemsize: int
+    num_tokens: int = 0
+    task: Task = "classification"
+
+    @classmethod
+    def of(cls, data: Dataset) -> DataShape:
+        """That of a data set that is loaded."""
+        asked = data.train.y.shape[1:] if data.task == "classification" else ()
+        return cls(
+            input_shape=tuple(data.train.x.shape[1:]),
+            output_shape=(*asked, data.num_outputs),
+            num_train=len(data.train),
+            num_held=sum(len(split) for split in (data.validation, data.test) if split is not None),
+            itemsize=data.train.x.itemsize,
+            num_tokens=data.num_tokens,
+            task=data.task,
+        )
+
+    @property
+    def num_outputs(self) -> int:
+        """Classes, or targets."""
+        return self.output_shape[-1]
+
+    @property
+    def num_answers(self) -> int:
+        """Numbers that the data set holds of one example's answers: its labels, or targets."""
+        return math.prod(self.output_shape[:-1]) if self.task == "classification" else self.num_outputs
 
     @property
     def example(self) -> int:
@@ -68,11 +98,11 @@ class DataShape:
 
     @property
     def num_bytes(self) -> int:
-        """Of the data set's own arrays, labels included."""
-        return (self.num_train + self.num_held) * (self.example * self.itemsize + 8)
+        """Of the data set's own arrays, answers included."""
+        return (self.num_train + self.num_held) * (self.example * self.itemsize + 8 * self.num_answers)
 
 
-_SLOTS = {"adam": 2, "sgd": 1}
+_SLOTS = {"adam": 2, "adamw": 2, "sgd": 1}
 """Numbers that torch's optimisers remember of each parameter."""
 
 
@@ -112,8 +142,14 @@ def torch_memory(spec: RunSpec, data: DataShape, model: Any, saved: int | None, 
         optimizer=slots * parameters * size,
         activations=int(max(phases)),
         copies=8 * (tensors + parameters) if layers else 0,
-        data=data.num_bytes + size * (num * data.example + padded) + 8 * num,
+        data=data.num_bytes + size * padded + num * _taken(data, size),
     )
+
+
+def _taken(data: DataShape, size: int) -> int:
+    """Bytes of one example as an engine takes it, with its answers: tokens and labels are integers of 8."""
+    inputs = 8 if data.num_tokens else size
+    return inputs * data.example + (8 if data.task == "classification" else size) * data.num_answers
 
 
 def numpy_memory(

@@ -1,6 +1,6 @@
 """The torch network of a run, from the catalogue or of the user's own, and where it is measured.
 
-Shape letters: B batch, K classes.
+Shape letters: B batch, T positions, K classes or targets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from depthscope.core.depth import fixup_scale
 from depthscope.core.errors import UserError
 from depthscope.core.profile import Addition, Point
 from depthscope.core.streams import stream
-from depthscope.data.dataset import Dataset
+from depthscope.data.dataset import Dataset, Task
 from depthscope.models.init import build
 from depthscope.probes.guard import set_generator
 from depthscope.probes.points import find_points
@@ -53,14 +53,16 @@ def make_network(
         # Without augmentation, as in an evaluation: what is drawn for a step is drawn for that step alone.
         examples, _ = taken(spec, data, data.train, int(str(num)))
     shape = tuple(data.train.x.shape[1:])
-    return network_of_shape(spec, shape, data.num_classes, examples=examples, device=device, dtype=dtype)
+    sizes = {"num_outputs": data.num_outputs, "num_tokens": data.num_tokens}
+    return network_of_shape(spec, shape, **sizes, examples=examples, device=device, dtype=dtype)
 
 
 def network_of_shape(
     spec: RunSpec,
     input_shape: tuple[int, ...],
-    num_classes: int,
     *,
+    num_outputs: int,
+    num_tokens: int = 0,
     examples: Tensor | None,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
@@ -70,14 +72,15 @@ def network_of_shape(
     Args:
         spec: the run.
         input_shape: of one example.
-        num_classes: number of classes.
+        num_outputs: classes, or targets.
+        num_tokens: size of the vocabulary; 0 where the inputs are no tokens.
         examples: for an initialiser that measures.
         device: where the model lives.
         dtype: of its tensors.
     """
     spec = drawn_spec(spec)
     return build(
-        partial(make_module, spec, input_shape, num_classes),
+        partial(make_module, spec, input_shape, num_outputs, num_tokens),
         seed=spec.seed,
         device=device,
         dtype=dtype,
@@ -87,23 +90,39 @@ def network_of_shape(
         constants=bool(network_targets(spec)),
         gains={} if spec.stem_gain is None else {"stem.weight": spec.stem_gain},
         options=spec.init_options,
-        examples=None if examples is None else examples.to(dtype),
+        examples=examples.to(dtype) if examples is not None and examples.is_floating_point() else examples,
     )
 
 
-def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_outputs: int, num_tokens: int = 0) -> nn.Module:
     """The module of a run on torch's default device, as its constructor leaves it.
+
+    A family is told `num_inputs`, the features of one element (channels, sizes of a vector, tokens of the vocabulary),
+    `num_classes` (or how many targets), and where inputs are sequences and it asks for it, their `length`.
+
+    Args:
+        spec: the run.
+        input_shape: of one example.
+        num_outputs: classes, or targets.
+        num_tokens: size of the vocabulary; 0 where the inputs are no tokens.
 
     Raises:
         UserError: the user's family gives no module.
     """
-    shapes = {"num_inputs": input_shape[0], "num_classes": num_classes}
+    is_sequence = bool(num_tokens) or len(input_shape) == 2
+    num_inputs = num_tokens or input_shape[1 if is_sequence else 0]
+    shapes = {"num_inputs": num_inputs, "num_classes": num_outputs}
     offered = {field: getattr(spec, field) for field in FAMILY_FIELDS}
     offered |= {kind: repair_of(spec, kind) for kind in _REPAIRS}
     if not is_user_code(spec.family):
         make = resolve(target_of("family", spec.family, "torch"))
+        if CATALOG["family"][spec.family].sequential:
+            shapes["length"] = input_shape[0]
         known: nn.Module = make(**offered, **shapes, **spec.model_options)
         return known
+    # One that passes all that it is given on (**kwargs) is not handed a length that it may not know.
+    if is_sequence and takes_length(spec):
+        shapes["length"] = input_shape[0]
     for field in ("shortcut_options", "norm_options"):
         # A family that passes all that it is given on (**kwargs) is not handed options of names that have none.
         if not offered[field] and not takes(spec.family, field, by_name=True):
@@ -112,6 +131,11 @@ def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_classes: int) -
     if not isinstance(found, nn.Module):
         raise UserError(f"{spec.family}: returned {type(found).__name__}; wanted a torch.nn.Module.")
     return found
+
+
+def takes_length(spec: RunSpec) -> bool:
+    """Whether the user's family names a `length` and its options do not give it."""
+    return takes(spec.family, "length", by_name=True) and "length" not in spec.model_options
 
 
 INIT_ARGUMENTS = ("name", "shape", "module", "rng", "gain")
@@ -185,16 +209,17 @@ def _listed(model: nn.Module, method: str, kind: type[Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def check_output(target: str, output: object, num_examples: int, num_classes: int) -> None:
-    """See that a model gives logits [B, K].
+def check_output(target: str, output: object, shape: tuple[int, ...], task: Task = "classification") -> None:
+    """See that a model gives logits [B, K], logits for each position [B, T, K], or as many numbers as targets [B, K].
 
     Raises:
         UserError: it gives something else.
     """
-    wanted = f"wanted logits, a tensor [{num_examples}, {num_classes}] of floating point"
+    what = "logits" if task == "classification" else "predictions"
+    wanted = f"wanted {what}, a tensor {list(shape)} of floating point"
     if not isinstance(output, Tensor):
         raise UserError(f"{target}: the model gave {type(output).__name__}; {wanted}.")
-    if tuple(output.shape) != (num_examples, num_classes) or not output.is_floating_point():
+    if tuple(output.shape) != shape or not output.is_floating_point():
         raise UserError(f"{target}: the model gave {output.dtype} of shape {list(output.shape)}; {wanted}.")
 
 

@@ -16,8 +16,8 @@ from depthscope.train.twin import is_twin
 def make_optimizer(spec: RunSpec, model: nn.Module) -> torch.optim.Optimizer:
     """The optimiser of a run, over all parameters of its model, grouped by what they ask for."""
     options: dict[str, Any] = dict(spec.optimizer_options)
-    if spec.optimizer == "adam":
-        options = {"betas": (options["beta1"], options["beta2"]), "eps": options["eps"]}
+    if "beta1" in options:
+        options["betas"] = (options.pop("beta1"), options.pop("beta2"))
     if is_twin(spec):
         options["foreach"] = True  # of a hundred small tensors: the same bits as one by one, in a third of the time
     make = resolve(target_of("optimizer", spec.optimizer, "torch"))

@@ -1,7 +1,4 @@
-"""Passes over a whole split: loss and accuracy of a model as it stands.
-
-Shape letters: B batch, K classes.
-"""
+"""Passes over a whole split: loss and accuracy of a model as it stands."""
 
 from __future__ import annotations
 
@@ -11,15 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from depthscope.study.run import RunSpec
+from depthscope.train.objective import Objective, summed
 from depthscope.train.twin import eval_batch
 
 
-def clean_pass(model: nn.Module, x: Tensor, y: Tensor, spec: RunSpec) -> dict[str, float]:
-    """`loss` (mean cross entropy, in nats) and `accuracy` over a split, in evaluation mode; it stays in it."""
-    return _judged(model.eval(), x, y, eval_batch(spec, len(y)))
+def clean_pass(model: nn.Module, x: Tensor, y: Tensor, spec: RunSpec, objective: Objective) -> dict[str, float]:
+    """`loss` (mean over what is asked) and, of classes, `accuracy` over a split, in evaluation mode; it stays in it."""
+    return _judged(model.eval(), x, y, eval_batch(spec, len(y)), objective)
 
 
-def training_pass(model: nn.Module, x: Tensor, y: Tensor, batch_size: int) -> dict[str, float]:
+def training_pass(model: nn.Module, x: Tensor, y: Tensor, batch_size: int, objective: Objective) -> dict[str, float]:
     """The same in training mode, as an update sees the split: each batch normalised by its own statistics.
 
     In the data set's order and without augmentation. A last batch of one example has no statistics: it is left out.
@@ -31,7 +29,7 @@ def training_pass(model: nn.Module, x: Tensor, y: Tensor, batch_size: int) -> di
     if len(y) % batch_size == 1 and len(y) > 1:
         x, y = x[:-1], y[:-1]
     try:
-        return _judged(model.train(), x, y, batch_size)
+        return _judged(model.train(), x, y, batch_size, objective)
     finally:
         model.train(training)
         for buffer, value in zip(buffers, before, strict=True):
@@ -39,13 +37,13 @@ def training_pass(model: nn.Module, x: Tensor, y: Tensor, batch_size: int) -> di
 
 
 @torch.no_grad()
-def _judged(model: nn.Module, x: Tensor, y: Tensor, size: int) -> dict[str, float]:
-    total, hits = 0.0, 0
+def _judged(model: nn.Module, x: Tensor, y: Tensor, size: int, objective: Objective) -> dict[str, float]:
+    total, asked = 0.0, 0
+    right: list[int] = []
     for start in range(0, len(y), size):
         part = slice(start, start + size)
-        # MPS has no float64, and the sum of ten thousand losses wants it.
-        logits_BK = model(x[part]).cpu().double()
-        y_B = y[part].cpu()
-        total += float(nn.functional.cross_entropy(logits_BK, y_B, reduction="sum"))
-        hits += int((logits_BK.argmax(1) == y_B).sum())
-    return {"loss": total / len(y), "accuracy": hits / len(y)}
+        loss, hits, num = summed(objective, model(x[part]), y[part])
+        total, asked = total + loss, asked + num
+        right += [] if hits is None else [hits]
+    found = {"loss": total / asked}
+    return {**found, "accuracy": sum(right) / asked} if right else found

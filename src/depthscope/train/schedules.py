@@ -31,6 +31,27 @@ def step(num_steps: int, *, milestones: Sequence[float], factor: float) -> Facto
     return lambda at: factor ** sum(at >= edge for edge in edges)
 
 
+def linear(num_steps: int) -> Factor:
+    """From 1 in a straight line to 0: update t has 1 - t / num_steps, so that the last one is the first above 0.
+
+    >>> [linear(4)(at) for at in range(4)]
+    [1.0, 0.75, 0.5, 0.25]
+    """
+    return lambda at: 1 - at / num_steps
+
+
+def cosine(num_steps: int, *, final: float) -> Factor:
+    """From 1 by half a cosine to `final`, which update `num_steps` would have.
+
+    Source: Loshchilov & Hutter 2017, arXiv 1608.03983, equation 5, without restarts.
+
+    >>> rate = cosine(4, final=0.5)
+    >>> [round(rate(at), 3) for at in range(4)]
+    [1.0, 0.927, 0.75, 0.573]
+    """
+    return lambda at: final + (1 - final) * (1 + math.cos(math.pi * at / num_steps)) / 2
+
+
 def learning_rates(spec: RunSpec, num_steps: int) -> list[float]:
     """The learning rate of each update of a run.
 

@@ -27,9 +27,11 @@ from depthscope.train.layout import lay_out
 from depthscope.train.lesions import LESION, lesion_rows
 from depthscope.train.measure import diverged, diverged_at, keep_factors, layer_facts, layer_rows, metric_rows
 from depthscope.train.network import additions_of, derived_of, draws_of_step, make_network, points_of
+from depthscope.train.objective import Objective, objective_of
 from depthscope.train.optim import make_optimizer, set_rate
 from depthscope.train.passes import clean_pass
 from depthscope.train.probing import keep_last, own_probes, probe_model
+from depthscope.train.samples import SAMPLES, written_by
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import Standing, check_made_of, made_of, new_state, summary_of
 from depthscope.train.tally import Tally
@@ -40,7 +42,7 @@ from depthscope.train.usercode import code_digests, network_targets
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
-Prepare = Callable[[nn.Module, Feed], Mapping[str, float]]
+Prepare = Callable[[nn.Module, Feed, Objective], Mapping[str, float]]
 """Changes the initial tensors of a model in place; gives figures for the run's summary."""
 
 
@@ -87,7 +89,7 @@ class Run:
         channels_last = self.data.train.x.ndim == 4 and not is_user_code(spec.family)
         if channels_last:
             self.model = lay_out(self.model, self.device)
-        self.loss = nn.CrossEntropyLoss()
+        self.objective = objective_of(self.data)
         self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
         self.optimizer = make_optimizer(spec, self.model)
         self.summary: dict[str, float] = {}
@@ -104,7 +106,7 @@ class Run:
             # Kept for the whole run, so that the float64 copy is made once.
             self.probe = Probe(
                 self.model,
-                self.loss,
+                self.objective.loss,
                 points=self.points,
                 additions=additions_of(self.model),
                 channels_last=channels_last,
@@ -138,14 +140,20 @@ class Run:
         if outcome.status == "completed":
             outcome = yield from self._evaluate(outcome)
         if outcome.status == "completed" and LESION in self.spec.measures:
-            yield from lesion_rows(self.spec, self.model, self.points, *self.feed.train, self.step, self.summary)
+            yield from lesion_rows(
+                self.spec, self.model, self.points, *self.feed.train, self.objective, self.step, self.summary
+            )
         final = weights_digest(self.model.state_dict()) if outcome.status == "completed" else None
-        yield Ended(run_id=self.id, outcome=outcome, summary=self.summary, final=final)
+        samples: tuple[str, ...] = ()
+        if outcome.status == "completed" and SAMPLES in self.spec.measures:
+            draws_of_step(self.spec, self.device, "samples")
+            samples = written_by(self.model, self.data, self.spec, self.device)
+        yield Ended(run_id=self.id, outcome=outcome, summary=self.summary, final=final, samples=samples)
 
     def _begin(self) -> Iterator[Event]:
         draws_of_step(self.spec, self.device, 0)
         if self.prepare is not None:
-            self.summary |= self.prepare(self.model, self.feed)
+            self.summary |= self.prepare(self.model, self.feed, self.objective)
             self.init = {name: tensor_digest(each) for name, each in self.model.state_dict().items()}
         first = self._profile(0)
         yield Started(
@@ -155,6 +163,7 @@ class Run:
             digests=self._digests(),
             num_steps=self.num_steps,
             derived=derived_of(self.spec, self.model),
+            chance_loss=self.data.chance_loss,
         )
         if first:
             yield layer_rows(self.id, first)
@@ -173,12 +182,13 @@ class Run:
             if not self.model.training or network_targets(self.spec):  # whose modules may go their own ways
                 self.model.train()
             for x_B, y_B in self.feed.epoch(epoch, first=batch):
-                loss, correct = self._update(x_B, y_B, rates[self.step])
+                loss, hits = self._update(x_B, y_B, rates[self.step])
                 self.step += 1
                 self.standing.step = self.step
                 tally.losses.append(loss)
-                tally.hits.append(correct)
-                tally.counts.append(len(y_B))
+                if hits is not None:
+                    tally.hits.append(hits)
+                tally.counts.append(self.objective.num(y_B))
                 if self.step in wanted:
                     profile = self._profile(self.step)
                     if profile:
@@ -187,30 +197,32 @@ class Run:
                 if self.step == end:
                     break
                 if self.step % 20 == 0:
-                    yield self._progress(seen + sum(tally.counts))
+                    yield self._progress(seen + self.feed.num_seen(self.step - begin))
                 yield self._safe_point(epoch_end=False)
             self.tally = Tally()
             values = tally.values()
             yield metric_rows(self.id, [(at + 1, "schedule", "lr", rates[at]) for at in range(begin, end)])
-            bad = diverged_at(values, self.data.num_classes)
+            bad = diverged_at(values, self.objective.bound)
             if bad is not None:
                 return self._diverged(begin + bad, values[bad])  # of the weights before the batch's update
-            num = sum(tally.counts)
-            mean = sum(value * count for value, count in zip(values, tally.counts, strict=True)) / num
-            accuracy = tally.num_hits() / num
-            self.summary |= {"train_loss_running": mean, "train_accuracy_running": accuracy}
+            nums = tally.nums()
+            mean = sum(value * num for value, num in zip(values, nums, strict=True)) / sum(nums)
+            found = {"loss": mean}
+            if self.data.task == "classification":
+                found["accuracy"] = tally.num_hits() / sum(nums)
+            self.summary |= {f"train_{quantity}_running": value for quantity, value in found.items()}
             first = self.summary.setdefault("train_loss_first", values[0])  # of the first epoch: this is kept
             self.summary["train_loss_change"] = mean - first
-            rows = [(end, "train_running", "loss", mean), (end, "train_running", "accuracy", accuracy)]
-            yield metric_rows(self.id, rows)
-            yield self._progress(seen + num, f"epoch {epoch + 1}: loss {mean:.3f}, accuracy {accuracy:.3f}")
+            yield metric_rows(self.id, [(end, "train_running", *figure) for figure in found.items()])
+            text = ", ".join(f"{quantity} {value:.3f}" for quantity, value in found.items())
+            yield self._progress(seen + self.feed.num_seen(end - begin), f"epoch {epoch + 1}: {text}")
             yield self._safe_point(epoch_end=True)
         return Outcome(status="completed", step=self.step)
 
     def _progress(self, examples: int, text: str = "") -> Progress:
         return Progress(run_id=self.id, step=self.step, num_steps=self.num_steps, text=text, examples=examples)
 
-    def _update(self, x_B: Tensor, y_B: Tensor, lr: float) -> tuple[Tensor, Tensor]:
+    def _update(self, x_B: Tensor, y_B: Tensor, lr: float) -> tuple[Tensor, Tensor | None]:
         draws_of_step(self.spec, self.device, self.step + 1)
         set_rate(self.optimizer, lr)
         self.optimizer.zero_grad(set_to_none=True)
@@ -218,14 +230,14 @@ class Run:
         if self.spec.precision == "bfloat16":
             autocast = torch.autocast(self.device, dtype=torch.bfloat16)
         with autocast:
-            logits_BK = self.model(x_B)
-            loss = self.loss(logits_BK.float() if self.spec.precision == "bfloat16" else logits_BK, y_B)
-        loss.backward()
+            output = self.model(x_B)
+            loss = self.objective.loss(output.float() if self.spec.precision == "bfloat16" else output, y_B)
+        loss.backward()  # type: ignore[no-untyped-call]
         self.gradients.see(self.step)  # before clipping: a joint norm that is not finite spreads to all of them
         if self.clip is not None:
             self.clip()
         self.optimizer.step()
-        return loss.detach(), (logits_BK.detach().argmax(1) == y_B).sum()
+        return loss.detach(), self.objective.hits(output.detach(), y_B)
 
     def _diverged(self, step: int, loss: float) -> Outcome:
         return diverged(step, loss, self.gradients.overflow(self.points))
@@ -240,7 +252,7 @@ class Run:
         rows = []
         for name, split in splits.items():
             if split is not None:
-                found = clean_pass(self.model, *split, self.spec)
+                found = clean_pass(self.model, *split, self.spec, self.objective)
                 if name == "train" and not math.isfinite(found["loss"]):
                     return self._diverged(self.num_steps, found["loss"])
                 self.summary |= {f"{name}_{quantity}": value for quantity, value in found.items()}

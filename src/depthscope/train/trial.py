@@ -14,7 +14,7 @@ from depthscope.train.usercode import user_targets
 
 _BUILT = (
     *("family", "width", "shortcut", "shortcut_options", "norm", "norm_options", "activation", "model_options"),
-    "data_options",
+    *("data", "data_options"),
 )
 """What, beside the depth, decides a network and what comes in."""
 
@@ -74,11 +74,16 @@ def _start(spec: RunSpec) -> None:
 
     data = data_shape(spec)
     # In place of the data set, which need not be here yet.
-    drawn = stream(spec.seed, "trial").standard_normal((_FEW, *data.input_shape))
-    x = torch.from_numpy(drawn).float()
-    model, _ = network_of_shape(spec, data.input_shape, data.num_classes, examples=x)
+    rng, shape = stream(spec.seed, "trial"), (_FEW, *data.input_shape)
+    if data.num_tokens:
+        x = torch.from_numpy(rng.integers(data.num_tokens, size=shape))
+    else:
+        x = torch.from_numpy(rng.standard_normal(shape)).float()
+    model, _ = network_of_shape(
+        spec, data.input_shape, num_outputs=data.num_outputs, num_tokens=data.num_tokens, examples=x
+    )
     with torch.no_grad(), seeded(0):
-        check_output(spec.family, model(x[:2]), 2, data.num_classes)
+        check_output(spec.family, model(x[:2]), (2, *data.output_shape), data.task)
 
 
 _FEW = 32

@@ -12,6 +12,7 @@ from depthscope.data.dataset import Dataset
 from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
 from depthscope.train.measure import PROBE_BATCH
+from depthscope.train.memory import DataShape
 from depthscope.train.probing import own_probes, probe_model, probe_stack
 from depthscope.train.usercode import ProbeError, as_user_error, told_of_network
 
@@ -32,7 +33,8 @@ def try_torch(spec: RunSpec, data: Dataset) -> set[str]:
     from depthscope.train.own_modules import check_declared, watched
 
     x, y = taken(spec, data, data.train, PROBE_BATCH if own_probes(spec) else 2)
-    x = x.float()  # points of the laboratory are float64, whatever a run in torch takes them as
+    # Points of the laboratory are float64, whatever a run in torch takes them as; so are targets.
+    x, y = (each.float() if each.is_floating_point() else each for each in (x, y))
     known = not is_user_code(spec.family)
     with told_of_network(spec):
         model, _ = make_network(spec, data)
@@ -45,12 +47,12 @@ def try_torch(spec: RunSpec, data: Dataset) -> set[str]:
         model.train(known)
         with watched(spec, model):
             output = model(x[:2])
-        check_output(spec.family, output, len(x[:2]), data.num_classes)
+        check_output(spec.family, output, (len(x[:2]), *DataShape.of(data).output_shape), data.task)
         parameters = dict(model.named_parameters())
         check_trainable(spec.family, output, parameters)
         trained = [each for each in parameters.values() if each.requires_grad]
         torch.autograd.grad(output.square().mean(), trained, allow_unused=True)
-        _try_measures(spec, model, x[:2], y[:2])
+        _try_measures(spec, data, model, x[:2], y[:2])
         try_clip(spec, model, x[:2])
     rows = []
     for target in own_probes(spec):
@@ -62,21 +64,22 @@ def try_torch(spec: RunSpec, data: Dataset) -> set[str]:
     return {quantity for _, _, quantity, _ in rows}
 
 
-def _try_measures(spec: RunSpec, model: Any, x: Any, y: Any) -> None:
-    from torch import nn
+def _try_measures(spec: RunSpec, data: Dataset, model: Any, x: Any, y: Any) -> None:
+    from functools import partial
 
     from depthscope.probes.lesion import lesions
     from depthscope.probes.watch import profile
     from depthscope.train.lesions import LESION
     from depthscope.train.network import additions_of, points_of
+    from depthscope.train.objective import judged, objective_of
 
     if not {"layers", LESION} & set(spec.measures):
         return
-    points, additions = points_of(model, x), additions_of(model)
+    points, additions, objective = points_of(model, x), additions_of(model), objective_of(data)
     if "layers" in spec.measures:
-        profile(model, nn.CrossEntropyLoss(), x, y, points=points, additions=additions)
+        profile(model, objective.loss, x, y, points=points, additions=additions)
     if LESION in spec.measures:
-        lesions(model, x, y, points=points, additions=additions)
+        lesions(model, x, y, partial(judged, objective), points=points, additions=additions)
 
 
 def try_numpy(spec: RunSpec, data: Dataset) -> set[str]:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from depthscope.study.entries.entry import Entry, both
 
+TEXT = ("shakespeare", "names")
+"""Data sets whose tokens are text."""
+
 _OPTIMIZERS = "depthscope.lab.optimizers:Adam"
 
 OPTIMIZER: Mapping[str, Entry] = {
@@ -21,6 +24,13 @@ OPTIMIZER: Mapping[str, Entry] = {
         options={"beta1": 0.9, "beta2": 0.999, "eps": 1e-8},
         limits={"beta1": "[0, 1)", "beta2": "[0, 1)", "eps": "(0, inf)"},
         sources=("kingma2015adam",),
+    ),
+    "adamw": Entry(
+        summary="Adam with decoupled weight decay: each update also takes lr x weight_decay x W off all parameters",
+        targets={"torch": "torch.optim:AdamW"},
+        options={"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01},
+        limits={"beta1": "[0, 1)", "beta2": "[0, 1)", "eps": "(0, inf)", "weight_decay": "[0, inf)"},
+        sources=("loshchilov2019decoupled",),
     ),
 }
 
@@ -52,6 +62,17 @@ SCHEDULE: Mapping[str, Entry] = {
         options={"milestones": [0.5, 0.75], "factor": 0.1},
         limits={"milestones": "(0, 1)", "factor": "(0, inf)"},
     ),
+    "linear": Entry(
+        summary="a straight line from the peak at the first update to 0 after the last",
+        targets=both("depthscope.train.schedules:linear"),
+    ),
+    "cosine": Entry(
+        summary="half a cosine from the peak at the first update to the share `final` of it after the last",
+        targets=both("depthscope.train.schedules:cosine"),
+        options={"final": 0.0},
+        limits={"final": "[0, 1]"},
+        sources=("loshchilov2017sgdr",),
+    ),
 }
 
 MEASURE: Mapping[str, Entry] = {
@@ -67,8 +88,13 @@ MEASURE: Mapping[str, Entry] = {
         targets={"numpy": "depthscope.lab.gradcheck:gradient_check"},
     ),
     "lesion": Entry(
-        summary="training loss and accuracy with one residual branch taken out, branch by branch, after training",
+        summary="training loss and accuracy with one residual branch, or block of several, taken out at a time",
         targets={"torch": "depthscope.probes.lesion:lesions"},
         sources=("srivastava2015highway", "veit2016ensembles"),
+    ),
+    "samples": Entry(
+        summary="text that the trained network writes, token by token, drawn from its probabilities at temperature 1",
+        targets={"torch": "depthscope.train.samples:written_by"},
+        accepts={"data": TEXT},
     ),
 }
