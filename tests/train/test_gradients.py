@@ -17,12 +17,15 @@ from torch import nn  # noqa: E402
 from depthscope.core.profile import Point  # noqa: E402
 from depthscope.record.events import Ended, SafePoint, State  # noqa: E402
 from depthscope.record.schema import Outcome  # noqa: E402
+from depthscope.report.translate import phrases  # noqa: E402
 from depthscope.study.expand import Task  # noqa: E402
 from depthscope.study.run import RunSpec  # noqa: E402
 from depthscope.train.build import Context  # noqa: E402
 from depthscope.train.gradients import Gradients  # noqa: E402
 from depthscope.train.measure import Overflow, diverged  # noqa: E402
 from depthscope.train.start import run_task  # noqa: E402
+from depthscope.train.state import Standing  # noqa: E402
+from depthscope.train.torch_loop import Run  # noqa: E402
 
 # |h| is about 1 after each layer; the gradient grows by 1e16 a layer on its way to the input. At `layers.1` it is about
 # 1e32 and its squares are beyond float32; at `layers.0` it is itself.
@@ -86,6 +89,34 @@ def test_what_comes_back_from_a_loss_that_is_itself_beyond_bounds_tells_nothing(
     assert "a.weight" in str(diverged(3, float("nan"), before).reason)
     assert "a smaller lr" in str(diverged(3, float("nan"), before).remedy)
     assert diverged(2, float("inf"), before) == diverged(2, float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({"norm": "none"}, "a smaller lr, a longer warm-up, or a normaliser"),
+        ({"norm": "batch"}, "a smaller lr, a longer warm-up, or clipped gradients"),
+        ({"norm": "none", "clip": "norm"}, "a smaller lr, a longer warm-up, or a normaliser"),
+        ({"norm": "batch", "clip": "norm"}, "a smaller lr or a longer warm-up"),
+    ],
+)
+def test_nothing_is_advised_that_the_run_has(changes: dict[str, Any], remedy: str) -> None:
+    run = Run(RunSpec.model_validate({**NET, "steps": 1, **changes}), Context(), None, Standing())
+    told = run._diverged(0, float("nan"))
+    assert told.remedy == remedy
+    assert phrases(told.remedy, "zh") != remedy
+
+
+def test_a_normaliser_of_the_users_is_seen_and_the_laboratory_clips_nothing() -> None:
+    class MyNorm(nn.Module):
+        pass
+
+    with_one, without = nn.Sequential(nn.Linear(1, 1), MyNorm()), nn.Sequential(nn.Linear(1, 1), nn.ReLU())
+    assert str(diverged(1, float("nan"), model=with_one).remedy).endswith("or clipped gradients")
+    assert str(diverged(1, float("nan"), model=without).remedy).endswith("or a normaliser")
+    lab = {"backend": "numpy", "family": "mlp", "depth": 2, "width": 4, "activation": "tanh", "init": "gaussian"}
+    spec = RunSpec.model_validate({**lab, "data": "spiral", "steps": 1, "norm": "batch"})
+    assert diverged(1, float("nan"), spec=spec).remedy == "a smaller lr or a longer warm-up"
 
 
 def test_a_run_whose_gradients_are_finite_names_no_layer() -> None:

@@ -13,6 +13,8 @@ from depthscope.report.strings import Lang
 _PHRASES = (
     (r"training loss (\S+) at step (\d+)", "第 {1} 步的训练损失为 {0}"),
     (r"a smaller lr, a longer warm-up, or a normaliser", "减小 lr、延长预热，或加入归一化"),
+    (r"a smaller lr, a longer warm-up, or clipped gradients", "减小 lr、延长预热，或裁剪梯度"),
+    (r"a smaller lr or a longer warm-up", "减小 lr 或延长预热"),
     (r"the shallower network of (\d+) layers did not train", "{0} 层的浅层网络未能训练完成"),
     (r"mend what the reason names", "修复原因所指的问题"),
     (r"the same command does this run again", "同一命令会重做这次运行"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from depthscope.core.profile import Profile
 from depthscope.record.events import Rows
 from depthscope.record.schema import LayerFacts, Outcome
+from depthscope.study.run import RunSpec
 
 PROBE_BATCH = 128
 """Examples of the probe's batch: the first of the training set, clean, the same for every arm, seed and step."""
@@ -56,7 +58,9 @@ class Overflow:
     of: int
 
 
-def diverged(step: int, loss: float, overflow: Overflow | None = None) -> Outcome:
+def diverged(
+    step: int, loss: float, overflow: Overflow | None = None, *, spec: RunSpec | None = None, model: Any = None
+) -> Outcome:
     """The outcome of a run whose loss left all bounds at this step.
 
     Args:
@@ -64,12 +68,12 @@ def diverged(step: int, loss: float, overflow: Overflow | None = None) -> Outcom
         loss: in nats, or a squared error.
         overflow: the first gradient without a finite norm. Where the loss itself was beyond bounds at that step, what
             came back from it tells nothing more, and it is not named.
+        spec: of the run, where there is one; nothing is advised that it has.
+        model: the torch network, which may have normalisers that no spec tells of.
     """
     reason = f"training loss {loss:g} at step {step}"
     if overflow is None or overflow.step >= step:
-        return Outcome(
-            status="diverged", step=step, reason=reason, remedy="a smaller lr, a longer warm-up, or a normaliser"
-        )
+        return Outcome(status="diverged", step=step, reason=reason, remedy=_remedy(spec, model))
     which = f"the gradient of {overflow.parameter}"
     if overflow.num > 1:
         which = f"the gradients of {overflow.num} of {overflow.of} tensors, {overflow.parameter} nearest to the output,"
@@ -77,6 +81,16 @@ def diverged(step: int, loss: float, overflow: Overflow | None = None) -> Outcom
     untrained = "the lr has no part in it" if overflow.step == 0 else "a smaller lr or a longer warm-up may do too"
     remedy = f"gradients that do not grow with depth: a shortcut, fewer layers, another initialiser; {untrained}"
     return Outcome(status="diverged", step=step, reason=reason, remedy=remedy)
+
+
+def _remedy(spec: RunSpec | None, model: Any) -> str:
+    modules = () if model is None else model.modules()
+    named = any("Norm" in type(each).__name__ for each in modules)  # the user's own too
+    if not named and (spec is None or spec.norm == "none"):
+        return "a smaller lr, a longer warm-up, or a normaliser"
+    if spec is not None and (spec.clip != "none" or spec.backend == "numpy"):  # the laboratory clips nothing
+        return "a smaller lr or a longer warm-up"
+    return "a smaller lr, a longer warm-up, or clipped gradients"
 
 
 def layer_rows(run_id: str, profile: Profile) -> Rows:

@@ -230,7 +230,7 @@ class _Group:
         for at, member in enumerate(chosen):
             departure, summary = leaving[member], self.summary[member]
             if departure.reason == "diverged":
-                outcome = diverged(report.step, float(report.loss[leave[at]]))
+                outcome = diverged(report.step, float(report.loss[leave[at]]), spec=self.specs[member])
             else:
                 outcome = Outcome(status="completed", step=report.step, stopped_early=departure.reason == "stopped")
                 figures = {

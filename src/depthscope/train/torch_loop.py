@@ -240,7 +240,7 @@ class Run:
         return loss.detach(), self.objective.hits(output.detach(), y_B)
 
     def _diverged(self, step: int, loss: float) -> Outcome:
-        return diverged(step, loss, self.gradients.overflow(self.points))
+        return diverged(step, loss, self.gradients.overflow(self.points), spec=self.spec, model=self.model)
 
     def _evaluate(self, outcome: Outcome) -> Generator[Event, None, Outcome]:
         """A clean pass over each split in eval mode. The test set is looked at here and nowhere else.

@@ -114,7 +114,7 @@ class Arm:
         value = float(loss.detach())
         self.losses.append(value)
         if not value <= self._bound or not math.isfinite(value):
-            self.outcome = diverged(len(self.losses) - 1, value)
+            self.outcome = diverged(len(self.losses) - 1, value, model=self.model)
             return
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
@@ -139,7 +139,7 @@ class Arm:
             total = sum(count for _, count in losses)
             loss_mean = sum(value * count for value, count in losses) / total
             if not math.isfinite(loss_mean) or loss_mean > self._bound:
-                self.outcome = self.outcome or diverged(len(self.losses), loss_mean)
+                self.outcome = self.outcome or diverged(len(self.losses), loss_mean, model=self.model)
                 return
             self.figures[f"{split}_loss"] = loss_mean
             if hits:
