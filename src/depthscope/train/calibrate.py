@@ -16,7 +16,7 @@ from depthscope.record.events import Ended, Rows, SafePoint, Started
 from depthscope.study.expand import Task
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
-from depthscope.train.cost import data_shape
+from depthscope.train.shapes import data_shape
 from depthscope.train.start import portions, run_task
 from depthscope.train.twin import eval_batch
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from depthscope.study.catalog import is_user_code
 from depthscope.study.run import RunSpec
-from depthscope.train.build import Context, load_data, resolve, target_of
+from depthscope.train.build import resolve, target_of
 from depthscope.train.memory import DataShape, Memory, numpy_memory, torch_memory
+from depthscope.train.shapes import data_shape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,27 +57,6 @@ def cost(spec: RunSpec, root: Path | None = None, *, group: int = 1) -> Cost:
     return _torch_cost(spec, data) if spec.backend == "torch" else _numpy_cost(spec, data, group)
 
 
-def data_shape(spec: RunSpec, root: Path | None = None) -> DataShape:
-    """Of the run's data; that of the catalogue is known without loading it."""
-    if is_user_code(spec.data):
-        return DataShape.of(load_data(spec, Context(data_root=root)))
-    held = _option(spec, "validation")
-    if spec.data == "spiral":
-        arms = _option(spec, "arms")
-        num, tested = arms * _option(spec, "points_per_arm"), not spec.data_options.get("without_test")
-        return DataShape(
-            input_shape=(2,), output_shape=(arms,), num_train=num - held, num_held=held + num * tested, itemsize=8
-        )
-    size = _option(spec, "image_size")
-    return DataShape(
-        input_shape=(3, size, size),
-        output_shape=(10,),
-        num_train=_option(spec, "num_train") - held,
-        num_held=_option(spec, "num_test") + held,
-        itemsize=1,
-    )
-
-
 def _torch_cost(spec: RunSpec, data: DataShape) -> Cost:
     resolve(target_of("family", spec.family, "torch"))
     from depthscope.train.count import count_passes, network_of
@@ -111,10 +90,6 @@ def _numpy_cost(spec: RunSpec, data: DataShape, group: int) -> Cost:
         memory=numpy_memory(spec, data, shapes, stack, group),
         group=group,
     )
-
-
-def _option(spec: RunSpec, name: str) -> int:
-    return int(str(spec.data_options.get(name, 0)))
 
 
 def _length(spec: RunSpec, data: DataShape) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from depthscope.core.errors import UserError
 from depthscope.core.streams import stream
 from depthscope.study.run import RunSpec
-from depthscope.train.cost import data_shape
+from depthscope.train.shapes import data_shape
 from depthscope.train.usercode import user_targets
 
 _BUILT = (
