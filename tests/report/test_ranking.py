@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from tests.report import synthetic
@@ -116,3 +117,51 @@ def test_long_names_stand_in_two_lines() -> None:
     assert wrapped("reference: ResNet A, branches start at zero") == ["reference: ResNet A,", "branches start at zero"]
     assert len(wrapped("参照：ResNet A，支路从零开始的网络结构")) == 2
     assert wrapped("a" * 200) == ["a" * 200]
+
+
+def test_of_two_depths_that_were_lost_one_line_is_told() -> None:
+    shades = ("#99bbee", "#1f63c4")
+
+    def texts(first: str, second: str) -> list[str]:
+        lost = tuple(
+            RankPoint(depth=at, name=f"{6 * (at + 1)} layers", value=None, low=None, high=None, seeds=(), lost=told)
+            for at, told in enumerate((first, second))
+        )
+        good = RankPoint(depth=1, name="12 layers", value=0.5, low=0.0, high=0.9, seeds=((0, 0.5),))
+        rows = [RankRow(label="good", rank="1", points=(good,)), RankRow(label="x", rank="2", points=lost)]
+        words = dict.fromkeys(("depth", "seed", "estimate", "low", "high"), "")
+        told: Any = {
+            "x_title": "x",
+            "rank_title": "rank",
+            "describe": "x",
+            "words": words,
+            "worse": "left",
+            "percent": True,
+        }
+        figure = ranked_arms(rows, shades, **told).to_dict()
+        ends = [layer["encoding"]["x"]["scale"]["domain"] for layer in figure["layer"] if "x" in layer["encoding"]]
+        assert all(high <= 1.0 for _, high in ends)
+        return [row["text"] for table in figure["datasets"].values() for row in table if "text" in row]
+
+    assert texts("2 of 2 lost", "2 of 2 lost") == ["✕ 2 of 2 lost"]
+    assert texts("1 of 2 lost", "2 of 2 lost") == ["✕ 6 layers: 1 of 2 lost, 12 layers: 2 of 2 lost"]
+    assert texts("", "2 of 2 lost") == ["✕ 2 of 2 lost"]
+
+
+def test_a_whisker_that_reaches_zero_ends_where_a_log_axis_does() -> None:
+    points = [RankPoint(depth=0, name="", value=at, low=0.0, high=2 * at, seeds=((0, at),)) for at in (1e-3, 1.0)]
+    rows = [RankRow(label=str(at), rank=str(at), points=(point,)) for at, point in enumerate(points)]
+    words = dict.fromkeys(("depth", "seed", "estimate", "low", "high"), "")
+    told: Any = {"x_title": "x", "rank_title": "rank", "describe": "x", "words": words, "worse": "right", "log": True}
+    figure = ranked_arms(rows, ("#1f63c4",), **told).to_dict()
+    low, high = figure["layer"][-1]["encoding"]["x"]["scale"]["domain"]
+    assert 0 < low < 1e-3 < 1.0 < high
+    whiskers = [row for table in figure["datasets"].values() for row in table if "x2" in row]
+    assert [row["x"] for row in whiskers] == [low, low]
+
+
+def test_the_ranking_is_the_first_figure_and_stands_once(pages: Mapping[str, str]) -> None:
+    page = pages["en"]
+    figures_of = re.findall(r'data-chart="(ranking-[^"]*-figure)"', page)
+    assert len(figures_of) == len(set(figures_of)) == 1
+    assert re.findall(r'data-chart="([^"]*)"', page)[0] == figures_of[0]

@@ -14,6 +14,7 @@ from depthscope.analysis.curves import mean_curve
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.report import palette
 from depthscope.report.charts.axis import Dot
+from depthscope.report.charts.base import within_shares
 from depthscope.report.charts.curves import Curve
 from depthscope.report.palette import Series
 from depthscope.report.words import Words
@@ -222,14 +223,14 @@ def arm_curves(results: Results, view: View, quantity: str) -> tuple[ArmCurves, 
     return tuple(found)
 
 
-def curve_domain(panels: Iterable[ArmCurves], *, log: bool) -> tuple[float, float]:
-    """The y range that all panels share."""
+def curve_domain(panels: Iterable[ArmCurves], *, log: bool, shares: bool = False) -> tuple[float, float]:
+    """The y range that all panels share; of shares within 0 and 1."""
     values = [value for panel in panels for curve in panel.curves for value in curve.y]
     low, high = min(values), max(values)
     if log:
         return low / 1.2, high * 1.2
     room = 0.05 * (high - low) or 0.05
-    return low - room, high + room
+    return within_shares((low - room, high + room)) if shares else (low - room, high + room)
 
 
 def curve_span(panels: Iterable[ArmCurves]) -> tuple[float, float]:
@@ -239,9 +240,9 @@ def curve_span(panels: Iterable[ArmCurves]) -> tuple[float, float]:
 
 
 def spans_decades(panels: Iterable[ArmCurves]) -> bool:
-    """Whether a linear axis would hide the small values."""
+    """Whether a linear axis would hide the small values: they span over a decade."""
     values = [value for panel in panels for curve in panel.curves for value in curve.y]
-    return min(values) > 0 and max(values) / min(values) > 50
+    return min(values) > 0 and max(values) / min(values) > 10
 
 
 def _logged(results: Results, row: ResultRow, split: str, quantity: str) -> dict[int, float]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from depthscope.analysis import places
 from depthscope.analysis.headline import main_part
 from depthscope.analysis.table import Results
-from depthscope.report import charts, content
+from depthscope.report import charts, content, ranking
 from depthscope.report.checks import gradcheck_blocks
 from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
@@ -29,13 +29,17 @@ DEPTH_METRICS = ("train_accuracy", "test_accuracy", "train_loss", "test_loss")
 
 
 def hero(results: Results, estimates: Estimates, words: Words) -> Block | None:
-    """The study's main figure: the first metric in the first part that varies depth, or another number.
+    """The study's main figure: its ranking, else the first metric in the first part that varies a number.
 
     The part of the lead comes before others, and of a part with further axes the place that the lead speaks of.
     A selection study has no figure at one tried value alone, which may be a losing one.
     """
     views = content.views(results, words)
     leading = main_part(results)
+    if not is_selection(results.study) and (
+        block := ranking.leading_block(results, views, leading and leading[0], words)
+    ):
+        return block
     metrics: tuple[str, ...] = HERO_METRICS
     if is_selection(results.study) and results.study.tuning is not None:
         views = tuple(view for view in views if results.study.tuning.field not in view.further)
@@ -188,7 +192,7 @@ def _curve_panel(
     view: View, arm: content.ArmCurves, arms: tuple[content.ArmCurves, ...], quantity: str, words: Words
 ) -> Panel:
     log = quantity == "loss" and content.spans_decades(arms)
-    domain = content.curve_domain(arms, log=log)
+    domain = content.curve_domain(arms, log=log, shares=quantity == "accuracy")
     span = content.curve_span(arms)
     places = view.places
     shades, dark = ramp(arm.series.color, len(places))

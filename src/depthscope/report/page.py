@@ -41,7 +41,7 @@ def render(
     charts = Charts()
     estimates = Estimates(results)
     hero = gallery.hero(results, estimates, words)
-    shown = hero.panels[0].key if hero else None
+    shown, top = (hero.panels[0].key, hero.key) if hero else (None, None)
     parts = [
         {
             **sections.part(results, view, estimates, words),
@@ -67,7 +67,7 @@ def render(
         "partial": sections.partial(results, words),
         "hero": placed(hero, charts) if hero else None,
         "rankings": [
-            {**each, "block": placed(each["block"], charts) if each["block"] else None}
+            {**each, "block": placed(each["block"], charts) if each["block"] and each["block"].key != top else None}
             for each in ranking.ranking_sections(results, words)
         ],
         "claims": [placed_claim(each, charts) for each in judged.claims(results, findings, words)],

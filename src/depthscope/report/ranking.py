@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from depthscope.analysis.finding import Estimate
+from depthscope.analysis.places import held
 from depthscope.analysis.ranking import LEVEL, RankedArm, RankedCell, Ranking, rankings
+from depthscope.analysis.ranking_words import saturated
 from depthscope.analysis.table import Results
 from depthscope.report import charts, content, sections
 from depthscope.report.content import View
@@ -38,6 +41,20 @@ def ranking_sections(results: Results, words: Words) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def leading_block(results: Results, views: Sequence[View], part: str | None, words: Words) -> Block | None:
+    """The figure of the ranking that the lead speaks of: of this part, or of the first that asks for a ranking.
+
+    None where that part asks for none.
+    """
+    found = rankings(results)
+    for each in found:
+        if part in (None, each.part) and dict(each.further) == held(results, each.part):
+            (view,) = (one for one in views if one.part == each.part and one.further == each.further)
+            block = ranking_block(each, view, words)
+            return replace(block, notes=(view.title,)) if block and len(found) > 1 else block
+    return None
 
 
 def ranking_block(ranking: Ranking, view: View, words: Words) -> Block | None:
@@ -160,8 +177,10 @@ def _where(ranking: Ranking, words: Words) -> str:
 
 
 def _lead(ranking: Ranking, words: Words) -> str:
+    key = "ranking_lead" if ranking.num_settled or ranking.num_by_loss else "ranking_open"
     return words(
-        "ranking_lead" if ranking.num_settled or ranking.num_by_loss else "ranking_open",
+        "ranking_saturated" if saturated(ranking) else key,
+        count=len(ranking.arms),
         metric=words.metric(ranking.metric),
         where=_where(ranking, words),
         pairs=ranking.num_pairs,

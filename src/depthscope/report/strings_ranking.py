@@ -18,6 +18,12 @@ RANKING: dict[str, tuple[str, str]] = {
         "各组按{where}{metric}的均值排列；有运行失败的排在最后。名次尚无定论："
         "逐种子成对、一并比较的 {pairs} 对中，没有一对在 {level} 水平上可以分出高下。",
     ),
+    "ranking_saturated": (
+        "Every run of each of the {count} arms has a {metric} of 100%{where}: this figure cannot tell the arms apart. "
+        "Another may, such as a loss or a test figure in the table of the part.",
+        "{count} 组的每次运行{where}{metric}都是 100%：这一指标无法区分各组。该部分表格中的其他指标或许可以，"
+        "例如损失或测试集上的数值。",
+    ),
     "ranking_by_loss": (
         ", and {count} {count:is|are} decided by lost runs: every run of one arm diverged, and none of the other",
         "；另有 {count} 对由失败的运行决定：一组全部发散，另一组无一发散",

@@ -89,7 +89,7 @@ def against_axis(
     step = gap * min(0.5 / max(len(series), 2), 0.1)
 
     right = places[-1] * math.exp(gap * 0.4)
-    domain = _domain(dots, marks)
+    domain = base.within_shares(_domain(dots, marks)) if percent else _domain(dots, marks)
     if reference is not None:
         low, high = domain
         near = low - NEAR * (high - low) <= reference[0] <= high

@@ -191,6 +191,22 @@ def percents(step: float) -> str:
     return f".{max(0, -math.floor(math.log10(100 * step)))}%"
 
 
+def within_shares(domain: tuple[float, float]) -> tuple[float, float]:
+    """A range of values that ends where shares do: there is no accuracy of 110%.
+
+    >>> within_shares((0.9, 1.1)), within_shares((-0.05, 0.5))
+    ((0.9, 1.0), (0.0, 0.5))
+    """
+    return max(domain[0], 0.0), min(domain[1], 1.0)
+
+
+def whole_axis(title: str | None, span: tuple[float, float], *, ticks: int) -> alt.Axis:
+    """An x axis of steps, epochs or layers, whose ticks are whole numbers wherever it is long enough for two."""
+    if span[1] - span[0] < 1:
+        return alt.Axis(title=title, tickCount=ticks)
+    return alt.Axis(title=title, tickCount=ticks, tickMinStep=1)
+
+
 def spread(places: Sequence[float], gap: float) -> list[float]:
     """The places moved apart as little as needed to stand `gap` from one another, in the same order.
 

@@ -65,7 +65,8 @@ def training_curves(
     color = alt.Color(
         "at:N", scale=scale, legend=alt.Legend(title=words["axis"], symbolType="stroke") if legend else None
     )
-    x = alt.X("x:Q", axis=alt.Axis(title=x_title, tickCount=4), scale=alt.Scale(domain=list(span), nice=False))
+    x_axis = base.whole_axis(x_title, span, ticks=4)
+    x = alt.X("x:Q", axis=x_axis, scale=alt.Scale(domain=list(span), nice=False))
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=list(domain), type="log" if log else "linear", nice=False, clamp=True),

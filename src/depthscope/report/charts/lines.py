@@ -64,7 +64,9 @@ def lines_by_series(
     x = alt.X(
         "x:Q",
         scale=alt.Scale(domain=list(span), nice=False),
-        axis=alt.Axis(title=x_title, tickCount=5, format=".0%" if percent_x else ",d"),
+        axis=alt.Axis(title=x_title, tickCount=5, format=".0%")
+        if percent_x
+        else base.whole_axis(x_title, span, ticks=5),
     )
     y = alt.Y(
         "y:Q",

@@ -101,13 +101,13 @@ def ranked_arms(
     shown = [*values, *references, *(value for _, _, point in points for _, value in point.seeds)]
     ends = [end for _, _, point in points for end in (point.low, point.high) if end is not None]
     lost = any(point.lost for _, _, point in points)
-    domain = _domain(shown, ends, log=log, room_at=worse if lost else "")
+    domain = _domain(shown, ends, log=log, room_at=worse if lost else "", shares=percent)
     number = ".2%" if percent else ".4f"
     scale = alt.Scale(type="log" if log else "linear", domain=list(domain), nice=False, zero=False)
     axis = (
         base.log_axis(x_title, scale="x", grid=True)
         if log
-        else alt.Axis(title=x_title, tickCount=6, grid=True, **_format(percent, domain))
+        else alt.Axis(title=x_title, tickCount=6, **_ticks(percent, domain))
     )
     x = alt.X("x:Q", scale=scale, axis=axis)
     y_scale = alt.Scale(domain=[-0.5, len(rows) - 0.5], reverse=True, nice=False, zero=False)
@@ -208,13 +208,14 @@ def _lost(
     y: Any,
     worse: str,
 ) -> Any:
-    """What became of lost runs, at the worse end of the axis and as high as the dots of their depth."""
-    end = domain[0 if worse == "left" else 1]
-    rows = [
-        {"row": _place(at, point, num_depths), "x": end, "text": f"✕ {point.lost}"}
-        for at, _, point in points
-        if point.lost
-    ]
+    """What became of lost runs, at the worse end: as high as the dots of their depth, or in one line for several."""
+    rows = []
+    for at in sorted({at for at, _, point in points if point.lost}):
+        mine = [point for row, _, point in points if row == at and point.lost]
+        same = len(mine) == num_depths and len({point.lost for point in mine}) == 1
+        told = mine[0].lost if same or len(mine) == 1 else ", ".join(f"{each.name}: {each.lost}" for each in mine)
+        place = _place(at, mine[0], num_depths) if len(mine) == 1 else at
+        rows.append({"row": place, "x": domain[0 if worse == "left" else 1], "text": f"✕ {told}"})
     text = alt.Chart(tables.add(rows)).mark_text(
         color=REFUTED, align="left" if worse == "left" else "right", dx=4 if worse == "left" else -4, fontSize=11.5
     )
@@ -264,27 +265,31 @@ def wrapped(label: str) -> list[str]:
     (['weight standardisation,', 'group norm'], ['plain'])
     """
     width = sum(2 if ord(letter) > 0x2E80 else 1 for letter in label)
-    if width <= WRAP:
-        return [label]
     cuts = [at + 1 for at, letter in enumerate(label) if letter in " ，、（" and 0 < at < len(label) - 1]
-    if not cuts:
+    if width <= WRAP or not cuts:
         return [label]
     middle = min(cuts, key=lambda at: abs(at - len(label) / 2 - 1))
     return [label[:middle].rstrip(), label[middle:].lstrip()]
 
 
-def _format(percent: bool, domain: tuple[float, float]) -> dict[str, Any]:
-    return {"format": base.percents((domain[1] - domain[0]) / 6)} if percent else {}
+def _ticks(percent: bool, domain: tuple[float, float]) -> dict[str, Any]:
+    """Lines and labels; of shares none below 0, where room may be left for lost runs."""
+    shown = alt.condition("datum.value > -1e-9", alt.value(1), alt.value(0))
+    of_shares = {"format": base.percents((domain[1] - domain[0]) / 6), "gridOpacity": shown, "labelOpacity": shown}
+    return {"grid": True, "tickOpacity": shown, **of_shares} if percent else {"grid": True}
 
 
-def _domain(values: Sequence[float], ends: Sequence[float], *, log: bool, room_at: str) -> tuple[float, float]:
-    """What is drawn, with room for half a dot; more at the end where lost runs are told.
+def _domain(
+    values: Sequence[float], ends: Sequence[float], *, log: bool, shares: bool, room_at: str
+) -> tuple[float, float]:
+    """What is drawn, with room for half a dot; more at the end where lost runs are told. Shares end at 100%.
 
     The interval of three seeds that disagree can be wider than all else together: beyond a quarter of the values' range
     it is cut.
     """
     if log:
-        values, ends = [math.log(value) for value in values], [math.log(end) for end in ends if end > 0]
+        values = [math.log(value) for value in values]
+        ends = [math.log(end) if end > 0 else -math.inf for end in ends]  # what reaches 0 is cut at the axis' end
     low, high = min(values), max(values)
     span = (high - low) or 0.1 * max(abs(high), 1e-12)
     low = max(min([low, *ends]), low - CUT * span)
@@ -292,4 +297,4 @@ def _domain(values: Sequence[float], ends: Sequence[float], *, log: bool, room_a
     span = (high - low) or span
     low -= (0.2 if room_at == "left" else 0.025) * span
     high += (0.2 if room_at == "right" else 0.025) * span
-    return (math.exp(low), math.exp(high)) if log else (low, high)
+    return (math.exp(low), math.exp(high)) if log else (low, min(high, 1.0) if shares else high)
