@@ -55,7 +55,13 @@ def t_interval(
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
-    """Where the mean of a metric can lie: an accuracy in 0 to 1, a loss above 0."""
+    """Where the mean of a metric can lie: an accuracy in 0 to 1, a loss above 0, a change of either anywhere.
+
+    >>> bounds_of("train_accuracy"), bounds_of("lesion_accuracy_change")
+    ((0.0, 1.0), (-inf, inf))
+    """
+    if metric.endswith("_change"):
+        return -math.inf, math.inf
     if "accuracy" in metric:
         return 0.0, 1.0
     return (0.0, math.inf) if "loss" in metric else (-math.inf, math.inf)

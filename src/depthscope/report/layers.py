@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from depthscope.analysis.profiles import median_and_range
 from depthscope.analysis.table import ResultRow, Results
-from depthscope.report.charts.profile import LayerValue
+from depthscope.report.charts.profile import LayerValue, Level
 from depthscope.report.content import View, significant
 
 MAX_STEPS = 20
@@ -95,6 +95,28 @@ def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tu
                 )
             )
     return tuple(found)
+
+
+def intact(results: Results, view: View, place: float) -> tuple[Level, ...]:
+    """What the intact networks of a depth reach on the examples of their lesions, the median over seeds of each arm.
+
+    A log axis cannot show a loss of 0, which is left out.
+    """
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in view.rows:
+        table = results.load_table(row.cell.run_id, "metrics") if row.record and view.at(row) == place else None
+        if table is None:
+            continue
+        table = table.filter(pc.equal(table.column("split"), "lesion"))
+        for quantity, value in zip(*(table.column(key).to_pylist() for key in ("quantity", "value")), strict=True):
+            if value is not None and math.isfinite(value):
+                found.setdefault((row.cell.arm, f"lesion_{quantity}"), []).append(value)
+    made = {key: median_and_range(values).median for key, values in found.items()}
+    return tuple(
+        Level(series=arm, quantity=quantity, value=significant(value, 4))
+        for (arm, quantity), value in made.items()
+        if value > 0 and quantity in LESIONS
+    )
 
 
 def _of_kind(table: pa.Table, *, lesions: bool) -> pa.Table:

@@ -7,9 +7,9 @@ from typing import Literal
 from depthscope.analysis.expected import gradient_profile
 from depthscope.analysis.table import Results
 from depthscope.report import charts
-from depthscope.report.charts.profile import TheoryPoint, domains_of
+from depthscope.report.charts.profile import Level, TheoryPoint, domains_of
 from depthscope.report.content import View, significant
-from depthscope.report.layers import LAST, DepthProfile, depth_profiles
+from depthscope.report.layers import LAST, DepthProfile, depth_profiles, intact
 from depthscope.report.palette import INK, Series
 from depthscope.report.shapes import Block, Controls, Legend, Panel, legend_of
 from depthscope.report.words import Words
@@ -32,14 +32,24 @@ def _block(results: Results, view: View, words: Words, what: Literal["profile", 
     drawn = {value.series for profile in profiles for value in profile.values}
     series = tuple(each for each in view.series if each.name in drawn)
     theories = [_theory(view, profile) for profile in profiles]
-    domains = domains_of(
-        [value for profile in profiles for value in profile.values], [point for points in theories for point in points]
-    )
+    levels = [intact(results, view, profile.place) if what == "lesion" else () for profile in profiles]
+    expected = [point for points in theories for point in points]
+    across = [level for found in levels for level in found]
+    domains = domains_of([value for profile in profiles for value in profile.values], [*expected, *across])
     panels = [
         _panel(
-            view, series, profile, quantities, steps, domains, theory, words, key=f"{what}-{view.key}-{profile.place}"
+            view,
+            series,
+            profile,
+            quantities,
+            steps,
+            domains,
+            theory,
+            level,
+            words,
+            key=f"{what}-{view.key}-{profile.place}",
         )
-        for profile, theory in zip(profiles, theories, strict=True)
+        for profile, theory, level in zip(profiles, theories, levels, strict=True)
     ]
     notes = [words("profile_theory")] if any(theories) else []
     omitted = sum(profile.left_out for profile in profiles)
@@ -51,6 +61,8 @@ def _block(results: Results, view: View, words: Words, what: Literal["profile", 
         notes.append(words("profile_thinned", count=kept, total=total))
     line = Legend(label=words("theory_line"), color=INK, shape="dashed")
     theory_line = (line,) if any(theories) else ()
+    if any(levels):
+        theory_line = (Legend(label=words("intact_line"), color=INK, shape="dashed"),)
     one_at_a_time = len(panels) > SIDE_BY_SIDE
     if one_at_a_time:
         panels.reverse()  # the deepest first: it has the most to show
@@ -86,6 +98,7 @@ def _panel(
     steps: tuple[str, ...],
     domains: dict[str, tuple[float, float]],
     theory: tuple[TheoryPoint, ...],
+    levels: tuple[Level, ...],
     words: Words,
     *,
     key: str,
@@ -116,8 +129,9 @@ def _panel(
             at=at,
             x_title=words("x_layer"),
             describe=describe,
-            words={key: words(key) for key in ("layer", "position", "median", "lowest", "highest", "theory")},
+            words={key: words(key) for key in ("layer", "position", "median", "lowest", "highest", "theory", "intact")},
             theory=theory,
+            levels=levels,
             domains=domains,
             y_title=y_title,
             width=width,

@@ -38,6 +38,7 @@ TABLE_METRICS = (
     "lesion_loss_change",
     "dh_factor_first",
     "dw_factor_first",
+    "dw_end_log_first",
     "dh_factor_last",
     "dh_factor_change",
     "gradcheck_complex_median",
@@ -48,6 +49,8 @@ _OF_TRAINING = {*TABLE_METRICS[:18], "dh_factor_last", "dh_factor_change"}
 MAX_METRICS = 6
 """Columns of figures: more would not fit beside the arms' names; the rest stands in the tables of the folder.
 What a claim is judged by is shown whatever their number."""
+OF_LESIONS = ("lesion_accuracy_change", "lesion_loss_change")
+"""Shown whatever the number of columns: what the run was measured for, and its figure is of layers alone."""
 MAX_MISSING = 12
 """Cells whose missing runs are listed."""
 
@@ -114,7 +117,11 @@ def _table(view: View, estimates: Estimates, claimed: set[str], baseline: str, w
     cells = {key: estimates.cell(view, *key) for key in view.cells()}
     present = {metric for cell in cells.values() for metric in cell.estimates}
     metrics = [each for each in TABLE_METRICS if each in present and (view.trained or each not in _OF_TRAINING)]
-    metrics = [each for each in TABLE_METRICS if each in {*metrics[:MAX_METRICS], *(claimed & present)}]
+    metrics = [
+        each
+        for each in TABLE_METRICS
+        if each in {*metrics[:MAX_METRICS], *(claimed & present), *(set(OF_LESIONS) & set(metrics))}
+    ]
     heads = [words("arm"), words.axis(view.axis), words("seeds"), words("parameters")]
     heads += [words.metric(metric) for metric in metrics]
     heads.append(words("time"))

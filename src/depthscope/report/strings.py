@@ -78,6 +78,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "metric.lesion_accuracy_change": ("accuracy without one branch, change", "去掉一个支路引起的准确率变化"),
     "metric.dh_factor_first": ("|dL/dh| factor per layer, step 0", "每层 |dL/dh| 倍数，第 0 步"),
     "metric.dw_factor_first": ("|dW| factor per layer, step 0", "每层 |dW| 倍数，第 0 步"),
+    "metric.dw_end_log_first": (
+        "ln |dW| of the last layer before the head, step 0",
+        "输出层之前最后一层的 ln |dW|，第 0 步",
+    ),
     "metric.dh_factor_last": ("|dL/dh| factor per layer, last step", "每层 |dL/dh| 倍数，最后一步"),
     "metric.dh_factor_change": ("change of the |dL/dh| factor by training", "训练引起的 |dL/dh| 倍数变化"),
     "metric.gradcheck_complex_median": ("error (median over entries), complex step", "误差（条目中位数），复步法"),
@@ -161,6 +165,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "lowest": ("lowest seed", "最小种子"),
     "highest": ("highest seed", "最大种子"),
     "theory": ("expected at initialisation", "初始化时的理论预期"),
+    "intact": ("intact network", "完整网络"),
+    "intact_line": ("the intact network, on the same examples", "完整网络，同样的样本"),
     "theory_line": ("theory at initialisation, drawn from the output end", "初始化时的理论预期，以输出端为起点"),
     "quantity": ("Quantity", "量"),
     "depth_choice": ("Depth", "深度"),
@@ -179,10 +185,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "lesion_section": ("One branch taken out", "去掉一个支路"),
     "lesion_caption": (
         "The trained network without one of its residual branches, at the layer where that branch ended, on the first "
-        "256 training examples or fewer, in evaluation mode. The intact network's loss on all training examples stands "
-        "in the table of the part. Lines are medians over seeds, bands reach from the smallest seed to the largest.",
-        "训练好的网络去掉一个残差支路后的结果，画在该支路末端的层上；在前 256 个训练样本（或更少）上以评估模式测得。"
-        "完整网络在全部训练样本上的损失见该部分的表格。线为各随机种子的中位数，色带从最小值到最大值。",
+        "256 training examples or fewer, in evaluation mode; the intact network on the same examples is the dashed "
+        "line. Lines are medians over seeds, bands reach from the smallest seed to the largest.",
+        "训练好的网络去掉一个残差支路后的结果，画在该支路末端的层上；在前 256 个训练样本（或更少）上以评估模式测得；"
+        "虚线为完整网络在同样样本上的结果。线为各随机种子的中位数，色带从最小值到最大值。",
     ),
     "quantity.w_norm": ("|W|, the weight", "|W|，权重"),
     "quantity.h_mean_abs": ("mean |h|", "|h| 的均值"),

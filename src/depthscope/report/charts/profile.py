@@ -30,6 +30,15 @@ class LayerValue:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Level:
+    """A value of the whole network, which those of its layers are read against."""
+
+    series: str
+    quantity: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class TheoryPoint:
     """An expected value at one layer."""
 
@@ -51,6 +60,7 @@ def layer_profile(
     describe: str,
     words: Mapping[str, str],
     theory: Sequence[TheoryPoint] = (),
+    levels: Sequence[Level] = (),
     domains: Mapping[str, tuple[float, float]] | None = None,
     y_title: str | None = None,
     legend: bool = False,
@@ -71,11 +81,12 @@ def layer_profile(
         quantity: where the figure starts.
         at: likewise.
         theory: expected values, drawn dashed (they hold at initialisation, so only there).
+        levels: of the whole network, drawn across in the arm's colour.
         domains: of y by quantity, where panels share them; by default those of the values.
         y_title: title of the value axis; None leaves it to the page's selector.
         x_title: title of the x axis.
         describe: what a reader who cannot see the figure is told.
-        words: tooltip titles of `layer`, `position`, `median`, `lowest`, `highest`, `theory`.
+        words: tooltip titles of `layer`, `position`, `median`, `lowest`, `highest`, `theory`, `intact`.
         legend: a legend in the figure; pages draw their own.
         width: pixels; None fills the container.
         height: pixels of the plot.
@@ -85,8 +96,8 @@ def layer_profile(
     """
     base.finite("layer_profile", [bound for each in values for bound in (each.value, each.low, each.high)])
     base.known_series([each.series for each in values], series)
-    base.known_series([each.series for each in theory], series)
-    if any(each.low <= 0 for each in values):
+    base.known_series([*(each.series for each in theory), *(each.series for each in levels)], series)
+    if any(each.low <= 0 for each in values) or any(each.value <= 0 for each in levels):
         raise ValueError("figure: a log axis cannot show a value at or below zero; leave it out and say so.")
     if not {each.quantity for each in values} <= set(quantities) or quantity not in quantities:
         raise ValueError(f"figure: quantities are {sorted(quantities)}; got others.")
@@ -94,12 +105,14 @@ def layer_profile(
         raise ValueError(f"figure: steps are numbered 0 to {len(steps) - 1}; got another.")
     tables = base.Tables()
     labels = base.labels_of(series)
-    bounds = dict(domains) if domains is not None else domains_of(values, theory)
+    bounds = dict(domains) if domains is not None else domains_of(values, (*theory, *levels))
     low, high = (_lookup({key: pair[side] for key, pair in bounds.items()}) for side in (0, 1))
     last = max(each.layer for each in values)
     param_quantity = alt.param(name=QUANTITY, value=quantity)
     param_at = alt.param(name=AT, value=at)
-    x = alt.X("layer:Q", scale=alt.Scale(domain=[0, last], nice=False), axis=alt.Axis(title=x_title, tickCount=8))
+    x = alt.X(
+        "layer:Q", scale=alt.Scale(domain=[0, last], nice=False), axis=base.whole_axis(x_title, (0, last), ticks=8)
+    )
     scale = alt.Scale(type="log", domainMin=alt.ExprRef(low), domainMax=alt.ExprRef(high), nice=False)
     y = alt.Y("value:Q", scale=scale, axis=base.value_axis(y_title, log=True))
     color = base.color_by_series(series, legend=legend)
@@ -136,6 +149,11 @@ def layer_profile(
         ],
     )
     layers = [band, line, point, hits]
+    if levels:
+        across = [{"series": labels[each.series], "quantity": each.quantity, "value": each.value} for each in levels]
+        rule = alt.Chart(tables.add(across)).transform_filter(f"datum.quantity == {QUANTITY}")
+        told = [alt.Tooltip("series:N", title=" "), alt.Tooltip("value:Q", title=words["intact"], format=".3e")]
+        layers.insert(1, rule.mark_rule(strokeDash=[5, 4], strokeWidth=1.8).encode(y=y, color=color, tooltip=told))
     if theory:
         base.finite("theory", [each.value for each in theory])
         expected = [
@@ -159,16 +177,21 @@ def layer_profile(
     return base.sized(figure, tables, width=width, height=height, describe=describe)
 
 
-def domains_of(values: Sequence[LayerValue], theory: Sequence[TheoryPoint] = ()) -> dict[str, tuple[float, float]]:
-    """Quantity -> (smallest, largest) with a little room."""
+def domains_of(
+    values: Sequence[LayerValue], points: Sequence[TheoryPoint | Level] = ()
+) -> dict[str, tuple[float, float]]:
+    """Quantity -> (smallest, largest) with a little room, of an accuracy none above 1."""
     found: dict[str, tuple[float, float]] = {}
     for each in values:
         low, high = found.get(each.quantity, (each.low, each.high))
         found[each.quantity] = (min(low, each.low), max(high, each.high))
-    for point in theory:
-        low, high = found[point.quantity]
+    for point in points:
+        low, high = found.get(point.quantity, (point.value, point.value))
         found[point.quantity] = (min(low, point.value), max(high, point.value))
-    return {key: (low / 1.6, high * 1.6) for key, (low, high) in found.items()}
+    return {
+        key: (low / 1.05, min(1.05 * high, 1.0)) if "accuracy" in key else (low / 1.6, high * 1.6)
+        for key, (low, high) in found.items()
+    }
 
 
 def _lookup(by_quantity: Mapping[str, float]) -> str:
