@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.record.conftest import PROVENANCE
 
-from depthscope.record.events import Ended, Rows
+from depthscope.record.events import Ended, Rows, Started
 from depthscope.record.folder import run_folder
 from depthscope.record.provenance import provenance
 from depthscope.record.reader import read_record, read_table
@@ -40,6 +41,27 @@ def columns_of(folder: Path, run_id: str, table: str) -> dict[str, list[Any]]:
     found = read_table(folder, run_id, table)
     assert found is not None
     return dict(found.to_pydict())
+
+
+# ---- what came later --------------------------------------------------------------------------------
+
+
+def test_chance_and_samples_are_kept_and_a_record_without_them_reads(tmp_path: Path, spec: RunSpec) -> None:
+    writer = RunWriter(tmp_path, spec, PROVENANCE)
+    writer.hear(Started(run_id=spec.run_id, layers=(), parameters=1, digests=Digests(), num_steps=10, chance_loss=3.25))
+    done = Ended(run_id=spec.run_id, outcome=Outcome(status="completed", step=10), samples=("ab", "", "\n"))
+    assert writer.finish(done, Timings(wall_s=1.0, cpu_s=1.0, started="")) is not None
+    found = read_record(tmp_path, spec.run_id)
+    assert isinstance(found, RunRecord)
+    assert (found.chance_loss, found.samples) == (3.25, ("ab", "", "\n"))
+    path = run_folder(tmp_path, spec.run_id) / "run.json"
+    older = {
+        name: each for name, each in json.loads(path.read_text()).items() if name not in ("chance_loss", "samples")
+    }
+    path.write_text(json.dumps({**older, "checksum": checksum_of(older)}))
+    found = read_record(tmp_path, spec.run_id)
+    assert isinstance(found, RunRecord)
+    assert (found.chance_loss, found.samples) == (None, ())
 
 
 # ---- round trips ------------------------------------------------------------------------------------

@@ -104,6 +104,20 @@ def test_a_figure_that_the_arms_have(torch_run: Document, metric: str, claimed: 
     assert expand(study({**torch_run, "measures": ["lesion"]}, ARMS, metric, *claimed)).cells
 
 
+def test_an_accuracy_of_numbers(torch_run: Document) -> None:
+    base = {**torch_run, "family": "mine.net:make", "data": "adding", "measures": ["lesion"]}
+    arms: list[Document] = [{"name": each, "set": {"gain": 1.0 + at}} for at, each in enumerate("abc")]
+    says = "what data 'adding' asks for is near or far, not right or wrong; judge a loss."
+    for metric in ("test_accuracy", "lesion_accuracy_change"):
+        assert told(study(base, arms, metric, "b")) == [("claims.0.metric", f"arm 'b' cannot have '{metric}': {says}")]
+    asked = study(base, arms, "test_loss", "a")
+    assert expand(asked).cells
+    parts = {"main": asked.parts["main"].model_copy(update={"ranked": "validation_accuracy"})}
+    assert told(asked.model_copy(update={"parts": parts})) == [
+        ("parts.main.ranked", f"arms 'a', 'b', 'c' cannot have 'validation_accuracy': {says}")
+    ]
+
+
 def test_each_reason_has_its_line(torch_run: Document) -> None:
     faults = told(study({**torch_run, "measures": ["lesion"]}, ARMS, "lesion_loss_change", "plain", "unmeasured"))
     assert len(faults) == 2

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from depthscope.study.catalog import CATALOG, USER_KINDS, Entry, Kind, check_name, fill_options, is_user_code
+from depthscope.study.faults import FieldFaults
 from depthscope.study.run import OPTION_FIELDS, RunSpec
+from depthscope.study.schema import study_schema
 
 ENTRIES = [(kind, name, entry) for kind, entries in CATALOG.items() for name, entry in entries.items()]
 TARGETS = [
@@ -18,6 +20,7 @@ TARGETS = [
 OTHER_SPELLING = {
     # torch.optim.Adam takes both as `betas`; train/torch_loop puts them together.
     ("adam", "torch"): {"beta1", "beta2"},
+    ("adamw", "torch"): {"beta1", "beta2"},
     # The laboratory's momentum has no weight decay; RunSpec lets only 0 through.
     ("sgd", "numpy"): {"weight_decay"},
 }
@@ -52,6 +55,7 @@ def test_every_entry_is_told_and_keeps_its_own_limits(kind: Kind, name: str, ent
     assert entry.summary
     assert entry.targets
     assert set(entry.limits) <= set(entry.options)
+    assert all(entry.options[option] in choices for option, choices in entry.choices.items())
     assert fill_options(kind, name, {}) == dict(entry.options)
     assert fill_options(kind, name, entry.options) == dict(entry.options)
     built_of = kind in ("shortcut", "norm", "activation", "init")
@@ -62,6 +66,15 @@ def test_every_entry_is_told_and_keeps_its_own_limits(kind: Kind, name: str, ent
         assert field in RunSpec.model_fields
         known = CATALOG.get(field)  # type: ignore[call-overload]
         assert known is None or set(values) <= set(known)
+
+
+def test_a_word_that_is_none_of_an_options_choices() -> None:
+    assert fill_options("family", "gpt", {"placement": "post"})["placement"] == "post"
+    with pytest.raises(FieldFaults) as error:
+        fill_options("family", "gpt", {"placement": "past"})
+    said = "unknown placement of gpt 'past'. Did you mean 'post'? Known: post, pre."
+    assert list(error.value.faults) == [("placement", said)]
+    assert study_schema()["$defs"]["Run"]["properties"]["model_options.placement"]["enum"] == ["pre", "post"]
 
 
 def test_filled_options_are_no_window_into_the_catalogue() -> None:

@@ -8,13 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from depthscope.train.shapes import data_shape  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from depthscope.study.run import RunSpec  # noqa: E402
 from depthscope.train import flops  # noqa: E402
 from depthscope.train.count import count_passes, network_of  # noqa: E402
+from depthscope.train.shapes import data_shape  # noqa: E402
 
 NETWORK: dict[str, Any] = {
     "backend": "torch",

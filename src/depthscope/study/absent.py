@@ -9,6 +9,7 @@ from depthscope.study.catalog import CATALOG
 from depthscope.study.cells import Cell, matching
 from depthscope.study.claims import judged_at, selects
 from depthscope.study.run import RunSpec
+from depthscope.study.scale import unit_of
 from depthscope.study.study import StudySpec
 
 MEASURED: Mapping[str, str] = MappingProxyType(
@@ -27,7 +28,7 @@ _BRANCHLESS = ("none", "dense")
 
 
 def absent_faults(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, RunSpec]) -> Iterator[tuple[str, str]]:
-    """(path, message) of claims whose metric some of their arms cannot have, a line for each reason.
+    """(path, message) of claims and rankings whose metric some of their arms cannot have, a line for each reason.
 
     Args:
         study: whose claims they are.
@@ -35,19 +36,31 @@ def absent_faults(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, Ru
         runs: run_id -> spec, with the measures of all its cells.
     """
     for index, claim in enumerate(study.claims):
-        arms: dict[str, list[str]] = {}
-        for select in selects(claim) if judged_at(claim, study.size) else ():
-            for cell in matching(cells, claim.part, select):
-                why = _why_absent(claim.metric, runs[cell.run_id]) if cell.run_id else None
-                if why is not None and cell.arm not in arms.setdefault(why, []):
-                    arms[why].append(cell.arm)
-        for why, names in arms.items():
-            told = f"arm {names[0]!r}" if len(names) == 1 else f"arms {', '.join(map(repr, names))}"
-            yield f"claims.{index}.metric", f"{told} cannot have {claim.metric!r}: {why}"
+        asked = selects(claim) if judged_at(claim, study.size) else ()
+        meant = [cell for select in asked for cell in matching(cells, claim.part, select)]
+        yield from _told(f"claims.{index}.metric", claim.metric, meant, runs)
+    for name, part in study.parts.items():
+        if part.ranked is not None:
+            meant = [cell for cell in cells if cell.part == name]
+            yield from _told(f"parts.{name}.ranked", part.ranked, meant, runs)
+
+
+def _told(path: str, metric: str, cells: Sequence[Cell], runs: Mapping[str, RunSpec]) -> Iterator[tuple[str, str]]:
+    arms: dict[str, list[str]] = {}
+    for cell in cells:
+        why = _why_absent(metric, runs[cell.run_id]) if cell.run_id else None
+        if why is not None and cell.arm not in arms.setdefault(why, []):
+            arms[why].append(cell.arm)
+    for why, names in arms.items():
+        told = f"arm {names[0]!r}" if len(names) == 1 else f"arms {', '.join(map(repr, names))}"
+        yield path, f"{told} cannot have {metric!r}: {why}"
 
 
 def _why_absent(metric: str, spec: RunSpec) -> str | None:
     """Why a run will have no such figure, and what to do; None where it may have one."""
+    data = CATALOG["data"].get(spec.data)
+    if data and data.regression and unit_of(metric) == "accuracy":
+        return f"what data {spec.data!r} asks for is near or far, not right or wrong; judge a loss."
     if metric in CONSTRUCTED and spec.init != "constructed":
         return f"it is of init 'constructed' alone, not of {spec.init!r}."
     measure = next((each for prefix, each in MEASURED.items() if metric.startswith(prefix)), None)

@@ -211,6 +211,8 @@ def _try(spec: RunSpec, data: Dataset) -> set[str]:
     if not fits:
         raise UserError(f"{spec.data}: one example has shape {list(shape)}; {spec.family!r} wants {wanted}.")
     check_text(spec, data)
+    if spec.backend == "numpy" and data.task == "regression":
+        raise UserError(f"{spec.data}: it asks for numbers; the NumPy laboratory knows classes alone. Use torch.")
     if spec.augment == "crop_flip" and len(shape) != 3:
         raise UserError(f"{spec.data}: one example has shape {list(shape)}; augment 'crop_flip' wants images.")
     return try_torch(spec, data) if spec.backend == "torch" else try_numpy(spec, data)

@@ -109,7 +109,7 @@ DATA: Mapping[str, Entry] = {
     ),
     "identity_task": Entry(
         summary="the answer is the input; the seed draws the points",
-        targets=both("depthscope.data.sequences:identity_task"),
+        targets={"torch": "depthscope.data.sequences:identity_task"},
         options={**_DRAWN, "num_train": 256, "num_test": 256, "size": 8},
         untested={"num_test": 0},
         by_seed=True,
