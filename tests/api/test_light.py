@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from depthscope.core.errors import UserError
+from depthscope.data.text_files import TEXTS
+
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300)
@@ -58,6 +61,20 @@ def test_the_smoke_spiral_runs_with_torch_blocked(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "spiral" / "report.html").stat().st_size > 100_000
     assert "Residual networks fit every training point" in done.stdout
+
+
+def test_the_smoke_transformer_runs_with_torch_blocked(tmp_path: Path, real_data: Path) -> None:
+    try:
+        TEXTS["names"].find(real_data)
+    except UserError as error:
+        pytest.skip(f"the names are not here: {error}")
+    out = tmp_path / "microgpt"
+    options = ("--size", "smoke", "--data", str(real_data), "--out", str(out), "--workers", "1")
+    done = python(BLOCKED + CALL, "run", "microgpt", *options)
+    assert done.returncode == 0, done.stderr
+    assert "LOADED" in done.stderr.splitlines()[-1]
+    assert "torch" not in done.stderr.splitlines()[-1]
+    assert "agrees with the complex step" in done.stdout
 
 
 def test_a_torch_study_without_torch_says_how_to_get_it(tmp_path: Path) -> None:

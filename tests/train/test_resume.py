@@ -48,6 +48,13 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
         | {"precision": "float64", "schedule": "step"},
         [0, 20, 40, 60],
     ),
+    # The last batch of an epoch is smaller.
+    "numpy, batches of points": ({**NUMPY, "steps": 47, "batch_size": 32, "measures": ["layers"]}, [0, 20, 40]),
+    "numpy, a transformer": (
+        {**LETTERS, "backend": "numpy", "family": "gpt", "shortcut": "identity", "norm": "layer", "init": "gaussian"}
+        | {"schedule": "linear", "steps": 43, "measures": ["layers", "samples", "gradcheck"]},
+        [0, 1, 2, 3, 4, 6, 8, 9, 12, 20, 39, 40, 42],
+    ),
     "torch, momentum, augmented, layers": ({**TORCH, "measures": ["layers"]}, [1, 2, 3, 4, 5, 6]),
     "torch, adam in float64": (
         {

@@ -11,14 +11,14 @@ from tests.train.short import LAB
 torch = pytest.importorskip("torch")
 
 from depthscope.data.synthetic import spiral  # noqa: E402
-from depthscope.lab.stacks import init_params  # noqa: E402
 from depthscope.record.events import Ended, Rows, Started  # noqa: E402
 from depthscope.study.expand import Task  # noqa: E402
 from depthscope.study.run import RunSpec  # noqa: E402
 from depthscope.train.build import Context  # noqa: E402
 from depthscope.train.cost import cost  # noqa: E402
+from depthscope.train.laboratory import form_of, params_of  # noqa: E402
+from depthscope.train.memory import DataShape  # noqa: E402
 from depthscope.train.network import make_network  # noqa: E402
-from depthscope.train.numpy_loop import stack_of  # noqa: E402
 from depthscope.train.start import run_task  # noqa: E402
 
 RUN: dict[str, Any] = {
@@ -93,9 +93,9 @@ def test_both_engines_draw_the_same_tensors(init: str, precision: str) -> None:
     """Bit for bit, with a gain of the stem's own."""
     changes = {"init": init, "precision": precision, "gain": 0.72, "stem_gain": 0.1, "shortcut": "identity_2"}
     spec = RunSpec.model_validate({**RUN, **changes, "backend": "torch"})
-    model, _ = make_network(spec, spiral(spec.seed), dtype=getattr(torch, precision))
-    stack = stack_of(spec, num_inputs=2, num_classes=3)
-    wanted = init_params(stack, [5], init=init, gain=0.72, stem_gain=0.1, dtype=np.dtype(precision))  # type: ignore[arg-type]
+    data = spiral(spec.seed)
+    model, _ = make_network(spec, data, dtype=getattr(torch, precision))
+    wanted = params_of([spec], form_of(spec, DataShape.of(data)))
     assert model.state_dict().keys() == wanted.keys()
     for name, tensor in model.state_dict().items():
         np.testing.assert_array_equal(tensor.numpy(), wanted[name][0], err_msg=name)

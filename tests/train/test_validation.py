@@ -10,7 +10,8 @@ import pytest
 from tests.train.short import LAB, NET
 
 from depthscope.data.synthetic import spiral
-from depthscope.lab.fit import evaluate, fit
+from depthscope.lab.fit import fit
+from depthscope.lab.judge import evaluate
 from depthscope.lab.optimizers import Adam
 from depthscope.lab.stacks import Stack, init_params
 from depthscope.record.events import Ended, Rows

@@ -101,7 +101,7 @@ def names(
     Returns:
         Tokens, int64 `[N, 16]`: 26, which stands for both ends of a name, then its letters, 0 to 25, then 26 again to
         the end of the row. What follows each, int64 `[N, 16]`: the letters, 26 once, then `IGNORED`. In `alphabet`
-        the end is a new line, so that names written one after another stand as in the file.
+        both ends have no text.
 
     Raises:
         UserError: an option out of its range, or a file that is missing, cut short or altered.
@@ -122,7 +122,7 @@ def names(
         validation=Split(x[kept:num_train], y[kept:num_train]) if validation else None,
         num_classes=NUM_LETTERS + 1,
         num_tokens=NUM_LETTERS + 1,
-        alphabet=(*(chr(ord("a") + letter) for letter in range(NUM_LETTERS)), "\n"),
+        alphabet=(*(chr(ord("a") + letter) for letter in range(NUM_LETTERS)), ""),
         facts={"num_train": kept, "num_validation": validation, "num_test": num_test},
     )
 

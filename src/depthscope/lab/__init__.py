@@ -12,7 +12,6 @@ from depthscope.lab.fit import Departure as Departure
 from depthscope.lab.fit import Memory as Memory
 from depthscope.lab.fit import Report as Report
 from depthscope.lab.fit import StopRule as StopRule
-from depthscope.lab.fit import evaluate as evaluate
 from depthscope.lab.fit import fit as fit
 from depthscope.lab.forms import Form as Form
 from depthscope.lab.forms import init_params as init_params
@@ -22,6 +21,7 @@ from depthscope.lab.gradcheck import SINGLE_STEP as SINGLE_STEP
 from depthscope.lab.gradcheck import STEP_SIZES as STEP_SIZES
 from depthscope.lab.gradcheck import GradcheckRow as GradcheckRow
 from depthscope.lab.gradcheck import gradient_check as gradient_check
+from depthscope.lab.judge import evaluate as evaluate
 from depthscope.lab.measure import flow_factor as flow_factor
 from depthscope.lab.measure import gradients as gradients
 from depthscope.lab.measure import profile as profile

@@ -23,15 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depthscope.core.errors import UserError
-from depthscope.lab import layers
-from depthscope.lab.forms import Form, as_input, as_labels, make_network, parameter_shapes
+from depthscope.lab.forms import Form
+from depthscope.lab.group import Batches, Group
 from depthscope.lab.optimizers import Optimizer
-from depthscope.lab.reading import Net
 
 Array = NDArray[Any]
 Schedule = Callable[[int], float] | Sequence[float] | NDArray[np.floating[Any]]
-Batches = Callable[[int], NDArray[np.int64]]
-"""Step t -> positions [S, B] of the examples that update t of each seed is made on."""
 Reason = Literal["completed", "stopped", "diverged"]
 
 
@@ -122,123 +119,6 @@ class Report:
     memory: Memory
 
 
-def views(flat_SP: Array, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
-    """Each tensor as a view [S, *shape] of the flat array that holds them one after another."""
-    found, start = {}, 0
-    for name, shape in shapes.items():
-        size = int(np.prod(shape))
-        found[name] = flat_SP[:, start : start + size].reshape(len(flat_SP), *shape)
-        start += size
-    return found
-
-
-def accuracy(scores_SCN: Array, y_SN: Array) -> NDArray[np.float64]:
-    """Share of the answers asked for whose label has the highest score, [S]; the first class wins a tie."""
-    hits_SN = scores_SCN.argmax(axis=-2) == y_SN  # a label below 0 is no class: nothing equals it
-    return np.asarray(hits_SN.sum(axis=-1) / (y_SN >= 0).sum(axis=-1), np.float64)
-
-
-def evaluate(
-    form: Form, params: Mapping[str, Array], x: Array, y: Array, *, at_once: int | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Loss and accuracy of each seed on any data, in float64.
-
-    Batch norm uses the statistics of the batch at hand, as everywhere in the laboratory.
-
-    Args:
-        form: the network.
-        params: one row a seed.
-        x: inputs [S, N, I], or tokens [S, N, T].
-        y: labels [S, N], or [S, N, T].
-        at_once: examples that are computed at once, for a network to which that makes no difference, and each part
-            of which asks something; None: all.
-
-    Returns:
-        Loss [S] in nats, accuracy [S] as a fraction.
-    """
-    wide = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    if at_once is None or at_once >= y.shape[1]:
-        return _judge(form, wide, x, as_labels(y))
-    figures_2S, asked_S = np.zeros((2, len(y))), np.zeros(len(y))
-    for start in range(0, y.shape[1], at_once):
-        y_SN = as_labels(y[:, start : start + at_once])
-        num_S = layers.num_asked(y_SN, np.float64)
-        figures_2S += np.stack(_judge(form, wide, x[:, start : start + at_once], y_SN)) * num_S
-        asked_S += num_S
-    loss_S, accuracy_S = figures_2S / asked_S
-    return loss_S, accuracy_S
-
-
-def _judge(
-    form: Form, wide: Mapping[str, Array], x: Array, y_SN: Array
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    net = make_network(form, x.shape[0], x.shape[1], np.float64)
-    scores_SCN = net.forward(wide, as_input(form, x, np.float64))
-    loss_S, _ = layers.cross_entropy_forward(scores_SCN, y_SN)
-    return np.asarray(loss_S, np.float64), accuracy(scores_SCN, y_SN)
-
-
-class _Group:
-    """The seeds still in training, with their flat parameters, gradients, data and buffers."""
-
-    def __init__(self, form: Form, params: Mapping[str, Array], x: Array, y: Array, batches: Batches | None) -> None:
-        self.form, self.batches = form, batches
-        self.shapes = parameter_shapes(form)
-        num_seeds = len(y)
-        for name, shape in self.shapes.items():
-            got = params[name].shape if name in params else "nothing"
-            if got != (num_seeds, *shape):
-                raise UserError(f"params[{name!r}]: wanted shape {(num_seeds, *shape)}, got {got}.")
-        self.dtype = params[next(iter(self.shapes))].dtype
-        self.w_SP = np.concatenate([params[name].reshape(num_seeds, -1) for name in self.shapes], axis=1)
-        self.members = np.arange(num_seeds)
-        self.x, self.y = x, y
-        if batches is None:
-            self.x, self.y = as_input(form, x, self.dtype), as_labels(np.array(y))
-        self._build()
-
-    def _build(self) -> None:
-        self.g_SP = np.empty_like(self.w_SP)
-        self.params, self.grads = views(self.w_SP, self.shapes), views(self.g_SP, self.shapes)
-        self.nets: dict[int, Net] = {}
-        read_only = self.w_SP.view()
-        read_only.flags.writeable = False
-        self.shown = views(read_only, self.shapes)
-
-    def keep(self, rows: Array) -> None:
-        """Go on with the seeds at these rows alone."""
-        self.w_SP, self.members = self.w_SP[rows], self.members[rows]
-        if self.batches is None:
-            self.x, self.y = self.x[rows], self.y[rows]
-        self._build()
-
-    def _batch(self, step: int) -> tuple[Array, Array]:
-        """(inputs, labels) of this step, as the network takes them."""
-        if self.batches is None:
-            return self.x, self.y
-        chosen_SB = self.batches(step)[self.members]
-        rows_S1 = self.members[:, None]
-        return as_input(self.form, self.x[rows_S1, chosen_SB], self.dtype), as_labels(self.y[rows_S1, chosen_SB])
-
-    def forward(self, step: int) -> tuple[NDArray[np.float64], NDArray[np.float64], Array]:
-        """Loss [S], accuracy [S], probabilities [S, C, N]."""
-        x, self.y_SN = self._batch(step)
-        num = self.y_SN.shape[1]
-        if num not in self.nets:
-            self.nets[num] = make_network(self.form, len(self.members), num, self.dtype)
-        self.net = self.nets[num]
-        # A diverging seed overflows: that is data, told by its loss, and no reason for a warning.
-        with np.errstate(all="ignore"):
-            scores_SCN = self.net.forward(self.params, x)
-            loss_S, p_SCN = layers.cross_entropy_forward(scores_SCN, self.y_SN)
-        return np.asarray(loss_S, np.float64), accuracy(scores_SCN, self.y_SN), p_SCN
-
-    def backward(self, p_SCN: Array) -> None:
-        """Fill the gradients, after a forward pass."""
-        with np.errstate(all="ignore"):
-            self.net.backward(self.params, layers.cross_entropy_backward(p_SCN, self.y_SN), self.grads)
-
-
 def fit(
     form: Form,
     params: Mapping[str, Array],
@@ -292,7 +172,7 @@ def fit(
         raise UserError(f"memory: wanted a step below num_steps ({num_steps}), got {memory.step}.")
     if stop and batches:
         raise UserError("stop: wanted the full batch, since one batch cannot tell that all is learnt.")
-    group = _Group(form, params, x, y, batches)
+    group = Group(form, params, x, y, batches)
     begin = memory.step if memory else 0
     state = optimizer.start(group.w_SP, begin, memory.optimizer if memory else None)
     streak_S = memory.streak.copy() if memory else np.zeros(len(y), np.int64)

@@ -8,6 +8,7 @@ Shape letters: S seeds, N examples, I inputs, T positions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,6 +73,17 @@ def init_params(
     if stem_gain is not None or head_gain is not None:
         raise UserError("gain: a Gpt has one gain, of all its weights; leave the stem's and the head's own away.")
     return init_gpt(form, seeds, init=init, gain=gain, dtype=dtype)
+
+
+def forward_flops(form: Form) -> int:
+    """Of one example's forward pass, in matrix products alone; a multiply and an add are two."""
+    shapes = parameter_shapes(form)
+    if not isinstance(form, Gpt):
+        return 2 * sum(shape[0] * shape[1] for shape in shapes.values() if len(shape) == 2)
+    tables = ("positions.weight",) if form.tied else ("positions.weight", "tokens.weight")  # looked up, not multiplied
+    products = sum(math.prod(shape) for name, shape in shapes.items() if len(shape) == 2 and name not in tables)
+    # Scores and gathered values: T rows of T products, over D features of all heads together.
+    return 2 * form.length * products + 4 * form.depth * form.length**2 * form.width
 
 
 def layer_table(form: Form) -> tuple[Layer, ...]:

@@ -44,6 +44,10 @@ class Net(Protocol):
     inputs: list[Array]
     grads_out: list[Array]
 
+    @property
+    def num_bytes(self) -> int:
+        """Of what it keeps; proportional to seeds and examples."""
+
     def forward(self, params: Mapping[str, Array], x: Array, /, *, first: int = 0) -> Array:
         """The scores, from the input of unit `first`."""
 

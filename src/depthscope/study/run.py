@@ -218,7 +218,7 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if (shortcut := values.get("shortcut")) in ("rezero", "skipinit"):
         for field, zeroes in (
             ("zero_last_gamma", values.get("zero_last_gamma")),
-            ("init", values.get("init") in ("fixup", "zero_branch")),
+            ("init", values.get("init") in ("fixup", "zero_branch", "zero_projection")),
         ):
             if zeroes:
                 yield field, f"{shortcut!r} starts at 0 too; a branch with both has no gradient, and stays 0."
@@ -254,9 +254,12 @@ def _backend_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "backend", f"{family!r} runs on {' and '.join(runs_on)}, not on {backend}."
         return  # what follows would only repeat it
     for kind in RUN_KINDS:
-        name = str(values.get(kind))
-        if name in CATALOG[kind] and backend not in CATALOG[kind][name].targets:
-            yield kind, f"{name!r} is not there for {backend}."
+        entry = CATALOG[kind].get(str(values.get(kind)))
+        if entry and backend not in entry.targets:
+            yield kind, f"{values[kind]!r} is not there for {backend}."
+        elif entry and backend == "numpy" and entry.by_hand is not None and family not in entry.by_hand:
+            has = ", ".join(entry.by_hand)
+            yield kind, f"{values[kind]!r} is not there for {backend} in {family!r}, only in {has}."
     for name in values.get("measures", ()):
         if name in CATALOG["measure"] and backend not in CATALOG["measure"][name].targets:
             yield "measures", f"{name!r} is not there for {backend}."
@@ -273,7 +276,7 @@ def _backend_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield kind, f"the NumPy laboratory's {kind} is hand-derived, and none of your own; choose backend torch."
     if values.get("precision") == "bfloat16":
         yield "precision", "the NumPy laboratory has float32 and float64, no bfloat16."
-    if values.get("batch_size") is not None:
-        yield "batch_size", "the NumPy laboratory trains on the full batch; leave it away."
+    if values.get("batch_size") is not None and values.get("stop_loss") is not None:
+        yield "stop_loss", "judges the full batch; leave it away, or batch_size."
     if values.get("optimizer_options", {}).get("weight_decay"):
         yield "optimizer_options.weight_decay", "the NumPy laboratory has no weight decay; leave it away."

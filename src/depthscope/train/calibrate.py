@@ -18,7 +18,7 @@ from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data
 from depthscope.train.shapes import data_shape
 from depthscope.train.start import portions, run_task
-from depthscope.train.twin import eval_batch
+from depthscope.train.twin import eval_batch, steps_of_epoch
 
 Clock = Callable[[], float]
 
@@ -160,7 +160,7 @@ def _length(spec: RunSpec, context: Context) -> tuple[int, int]:
     per_epoch = -(-num // min(spec.batch_size or num, num))
     num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * per_epoch
     measured = set(spec.measures) - {"gradcheck"}
-    steps = profile_steps(num_steps, None if spec.backend == "numpy" else per_epoch, spec.measure_steps)
+    steps = profile_steps(num_steps, steps_of_epoch(spec, per_epoch), spec.measure_steps)
     return num_steps, len(steps) if measured else 0
 
 
@@ -265,7 +265,8 @@ def _evaluation(spec: RunSpec, context: Context, step: float, clock: Clock) -> f
     num = shape.num_train + shape.num_held
     if spec.backend == "numpy":
         # A forward pass is about a third of an update, and takes twice as long in float64.
-        return step * num / shape.num_train * (2 / 3 if spec.precision == "float32" else 1 / 3)
+        batch = min(spec.batch_size or shape.num_train, shape.num_train)
+        return step * num / batch * (2 / 3 if spec.precision == "float32" else 1 / 3)
     from depthscope.train.count import time_forward
 
     examples = eval_batch(spec, shape.num_train)

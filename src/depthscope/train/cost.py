@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from depthscope.study.run import RunSpec
 from depthscope.train.build import resolve, target_of
@@ -74,20 +74,18 @@ def _torch_cost(spec: RunSpec, data: DataShape) -> Cost:
 
 
 def _numpy_cost(spec: RunSpec, data: DataShape, group: int) -> Cost:
-    from depthscope.lab.stacks import parameter_shapes
-    from depthscope.train.numpy_loop import stack_of
+    from depthscope.lab.forms import forward_flops, parameter_shapes
+    from depthscope.train.laboratory import form_of
 
-    stack: Any = stack_of(spec, num_inputs=data.example, num_classes=data.num_outputs)
-    shapes = parameter_shapes(stack)
-    sizes = [shape[0] * (shape[1] if len(shape) == 2 else 1) for shape in shapes.values()]
-    products = 2 * sum(shape[0] * shape[1] for shape in shapes.values() if len(shape) == 2)
+    form = form_of(spec, data)
+    shapes = parameter_shapes(form)
     num_steps, examples = _length(spec, data)
     return Cost(
-        parameters=sum(sizes),
-        forward_flops=products,
+        parameters=sum(math.prod(shape) for shape in shapes.values()),
+        forward_flops=forward_flops(form),
         examples=examples,
         num_steps=num_steps,
-        memory=numpy_memory(spec, data, shapes, stack, group),
+        memory=numpy_memory(spec, data, shapes, form, group),
         group=group,
     )
 

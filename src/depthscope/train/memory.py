@@ -153,7 +153,7 @@ def _taken(data: DataShape, size: int) -> int:
 
 
 def numpy_memory(
-    spec: RunSpec, data: DataShape, shapes: Mapping[str, tuple[int, ...]], stack: Any, group: int
+    spec: RunSpec, data: DataShape, shapes: Mapping[str, tuple[int, ...]], form: Any, group: int
 ) -> Memory:
     """Of `group` runs trained side by side in the laboratory.
 
@@ -161,28 +161,28 @@ def numpy_memory(
         spec: one of the runs.
         data: its data.
         shapes: parameter name -> shape.
-        stack: the network's form.
+        form: the network's form.
         group: seeds side by side.
     """
+    from depthscope.lab.forms import as_input, init_params, make_network
     from depthscope.lab.measure import gradients
-    from depthscope.lab.network import Network
-    from depthscope.lab.stacks import init_params
 
     size = 8 if spec.precision == "float64" else 4
     parameters = group * sum(int(np.prod(shape)) for shape in shapes.values())
     # Buffers are proportional to the examples: counted on two.
-    draw: Any = spec.init
-    params = init_params(stack, [0], init=draw, gain=1.0, stem_gain=None)
-    x, y = np.zeros((1, 2, data.example)), np.zeros((1, 2), np.int64)
-    kept, _ = gradients(stack, params, x, y)
-    plain = Network(stack, 1, 2, np.float64)
-    scores = plain.forward(params, np.zeros((1, data.example, 2)))
+    params = init_params(form, [0], init=spec.init)
+    x = np.zeros((1, 2, *data.input_shape), np.int64 if data.num_tokens else np.float64)
+    kept, _ = gradients(form, params, x, np.zeros((1, 2, *data.output_shape[:-1]), np.int64))
+    plain = make_network(form, 1, 2, np.float64)
+    scores = plain.forward(params, as_input(form, x, np.float64))
     plain.backward(params, np.zeros_like(scores), {name: np.empty_like(value) for name, value in params.items()})
     num = data.num_train + data.num_held
-    numbers = group * data.num_train // 2
-    training = plain.num_bytes // 8 * size * numbers
-    measuring = kept.num_bytes * numbers if "layers" in spec.measures else 0
-    evaluating = plain.num_bytes * group * max(data.num_train, data.num_held) // 2
+    batch = min(spec.batch_size or data.num_train, data.num_train)
+    training = plain.num_bytes // 8 * size * (group * batch // 2)
+    measured = group * probe_batch(spec, data.num_train) // 2
+    measuring = kept.num_bytes * measured if "layers" in spec.measures else 0
+    evaluating = plain.num_bytes * group * eval_batch(spec, max(data.num_train, data.num_held)) // 2
+    features_first = 0 if data.num_tokens else data.num_train * data.example * size
     return Memory(
         weights=2 * size * parameters,
         gradients=size * parameters,
@@ -190,5 +190,5 @@ def numpy_memory(
         optimizer=(3 if spec.optimizer == "adam" else 1) * size * parameters,
         activations=training + max(measuring, evaluating),
         copies=2 * 8 * parameters if "layers" in spec.measures else 0,
-        data=group * (data.num_bytes + num * (8 * data.example + 8) + data.num_train * data.example * size),
+        data=group * (data.num_bytes + num * 8 * (data.example + data.num_answers) + features_first),
     )

@@ -11,20 +11,26 @@ from numpy.typing import NDArray
 
 from depthscope.core.depth import profile_steps
 from depthscope.core.hashing import array_digest, combined_digest
+from depthscope.data.batches import order_digest
 from depthscope.data.dataset import Dataset
-from depthscope.lab.fit import Departure, Memory, Report, StopRule, evaluate, fit
+from depthscope.lab.fit import Departure, Memory, Report, StopRule, fit
+from depthscope.lab.forms import layer_table, parameter_shapes
 from depthscope.lab.gradcheck import STEP_SIZES, gradient_check
-from depthscope.lab.measure import layer_table, profile
+from depthscope.lab.judge import evaluate
+from depthscope.lab.measure import profile
 from depthscope.lab.optimizers import Optimizer
-from depthscope.lab.stacks import Stack, init_params, parameter_shapes
 from depthscope.record.events import Ended, Event, Progress, Rows, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.run import RunSpec
 from depthscope.train.build import Context, load_data, resolve, target_of
+from depthscope.train.laboratory import Batches, derived_of, form_of, params_of, texts_of
 from depthscope.train.measure import diverged, divergence_bound, keep_factors, layer_rows, metric_rows
+from depthscope.train.memory import DataShape
 from depthscope.train.probing import keep_last, own_probes, probe_stack
+from depthscope.train.samples import SAMPLES
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import Standing, check_made_of, made_of, named, new_state, part, summary_of
+from depthscope.train.twin import eval_batch, probe_batch, steps_of_epoch
 from depthscope.train.usercode import code_digests
 
 Array = NDArray[Any]
@@ -37,12 +43,6 @@ _GRADCHECK_SUMMARY = {
     ("central", 1e-4): "gradcheck_central_median",
     ("five_point", 3e-3): "gradcheck_five_point_median",
 }
-
-
-def stack_of(spec: RunSpec, *, num_inputs: int, num_classes: int) -> Stack:
-    """The laboratory's network of a spec."""
-    shape: dict[str, Any] = {"shortcut": spec.shortcut, "activation": spec.activation, "norm": spec.norm}
-    return Stack(depth=spec.depth, width=spec.width, num_inputs=num_inputs, num_classes=num_classes, **shape)
 
 
 def run(
@@ -67,20 +67,11 @@ class _Group:
         self.x, self.y = train
         held = {name: self._split(name) for name in ("validation", "test")}
         self.held_out = {name: split for name, split in held.items() if split is not None}
-        first = self.data[0]
-        self.stack = stack_of(self.spec, num_inputs=first.train.x.shape[1], num_classes=first.num_classes)
-        draw: Any = self.spec.init
-        self.params = init_params(
-            self.stack,
-            [spec.seed for spec in specs],
-            init=draw,
-            gain=self.spec.gain,
-            stem_gain=self.spec.stem_gain,
-            dtype=np.dtype(self.spec.precision),
-        )
-        assert self.spec.steps is not None or self.spec.batch_size is None
-        # Full batch: an epoch is one update.
-        self.num_steps = self.spec.steps if self.spec.steps is not None else self.spec.epochs or 0
+        self.form = form_of(self.spec, DataShape.of(self.data[0]))
+        self.params = params_of(specs, self.form)
+        self.batches = Batches(specs, self.y.shape[1])
+        epochs = self.spec.epochs or 0
+        self.num_steps = self.spec.steps if self.spec.steps is not None else epochs * self.batches.per_epoch
         self.init = [
             {name: array_digest(value[row]) for name, value in self.params.items()} for row in range(len(specs))
         ]
@@ -101,6 +92,7 @@ class _Group:
             step=step,
             optimizer={name: np.stack([each[name] for each in optimizers]) for name in optimizers[0]},
             streak=np.array([state.position["streak"] for state in states], np.int64),
+            tally=np.stack([state.tensors["tally"] for state in states]) if self.spec.batch_size else None,
         )
         self.summary = [summary_of(state) for state in states]
 
@@ -115,7 +107,8 @@ class _Group:
         if self.memory is None:
             yield from self._begin()
         measured = "layers" in self.spec.measures or self.own_probes
-        wanted = profile_steps(self.num_steps, None, self.spec.measure_steps) if measured else ()
+        per_epoch = steps_of_epoch(self.spec, self.batches.per_epoch)
+        wanted = profile_steps(self.num_steps, per_epoch, self.spec.measure_steps) if measured else ()
         rates = learning_rates(self.spec, self.num_steps)
         for report in self._fit(rates, wanted):
             standing.step = report.step
@@ -127,7 +120,7 @@ class _Group:
                 yield SafePoint(
                     run_ids=tuple(self.ids[report.members[row]] for row in rows),
                     step=report.step,
-                    epoch_end=True,
+                    epoch_end=report.step % self.batches.per_epoch == 0,
                     take=partial(self._states, report, rows),
                 )
 
@@ -137,13 +130,14 @@ class _Group:
             member = report.members[row]
             model = {name: value[row].copy() for name, value in report.params.items()}
             optimizer = {name: value[row].copy() for name, value in report.memory.optimizer.items()}
+            tally = {} if report.memory.tally is None else {"tally": report.memory.tally[row].copy()}
             states.append(
                 new_state(
                     self.ids[member],
                     report.step,
                     made_of=self.made_of[member],
                     summary=self.summary[member],
-                    tensors={**named("model", model), **named("optimizer", optimizer)},
+                    tensors={**named("model", model), **named("optimizer", optimizer), **tally},
                     streak=int(report.memory.streak[row]),
                 )
             )
@@ -152,14 +146,26 @@ class _Group:
     def _begin(self) -> Iterator[Event]:
         facts = tuple(
             LayerFacts(index=each.index, name=each.name, kind=each.kind, weight=each.weight, shape=each.shape)
-            for each in layer_table(self.stack)
+            for each in layer_table(self.form)
         )
-        count = sum(int(np.prod(shape)) for shape in parameter_shapes(self.stack).values())
-        for member, run_id in enumerate(self.ids):
-            digests = Digests(init=self.init[member], data=self.data[member].digest, code=self.code)
-            yield Started(run_id=run_id, layers=facts, parameters=count, digests=digests, num_steps=self.num_steps)
+        count = sum(int(np.prod(shape)) for shape in parameter_shapes(self.form).values())
+        for member, (run_id, data) in enumerate(zip(self.ids, self.data, strict=True)):
+            yield Started(
+                run_id=run_id,
+                layers=facts,
+                parameters=count,
+                digests=self._digests(member),
+                num_steps=self.num_steps,
+                derived=derived_of(self.spec),
+                chance_loss=data.chance_loss,
+            )
         if "gradcheck" in self.spec.measures:
             yield from self._gradcheck()
+
+    def _digests(self, member: int) -> Digests:
+        epochs, seed = -(-self.num_steps // self.batches.per_epoch), self.specs[member].seed
+        order = order_digest(seed, epochs, self.y.shape[1]) if self.spec.batch_size else None
+        return Digests(init=self.init[member], data=self.data[member].digest, order=order, code=self.code)
 
     def _fit(self, rates: list[float], wanted: Sequence[int]) -> Iterator[Report]:
         options = dict(self.spec.optimizer_options)
@@ -167,7 +173,7 @@ class _Group:
             del options["weight_decay"]  # 0 for NumPy: RunSpec sees to it
         optimizer: Optimizer = resolve(target_of("optimizer", self.spec.optimizer, "numpy"))(**options)
         return fit(
-            self.stack,
+            self.form,
             self.params,
             self.x,
             self.y,
@@ -177,8 +183,9 @@ class _Group:
             every=EVERY,
             at=wanted,
             stop=StopRule(loss=self.spec.stop_loss) if self.spec.stop_loss is not None else None,
-            diverged_above=divergence_bound(self.stack.num_classes),
+            diverged_above=divergence_bound(self.data[0].num_classes),
             memory=self.memory,
+            batches=self.batches if self.spec.batch_size else None,
         )
 
     def _hear(self, report: Report, rates: list[float], profiled: bool) -> Iterator[Event]:
@@ -199,7 +206,8 @@ class _Group:
             yield from self._profiles(report, members, kept)
         for row in kept if self.own_probes else ():
             member, params = members[row], {name: value[row] for name, value in report.params.items()}
-            rows = probe_stack(self.own_probes, self.stack, params, self.x[member], self.y[member], report.step)
+            x, y = self._probed([member])
+            rows = probe_stack(self.own_probes, self.form, params, x[0], y[0], report.step)
             keep_last(self.summary[member], rows)
             if rows:
                 yield metric_rows(self.ids[member], rows)
@@ -207,7 +215,7 @@ class _Group:
             yield from self._leave(report, members, leaving)
         elif report.step % EVERY == 0:
             text = f"loss {float(np.median(report.loss)):.3f}, accuracy {float(np.median(report.accuracy)):.3f}"
-            seen = report.step * self.x.shape[1]
+            seen = self.batches.num_seen(report.step)
             for member in members:
                 run_id = self.ids[member]
                 yield Progress(run_id=run_id, step=report.step, num_steps=self.num_steps, text=text, examples=seen)
@@ -215,20 +223,27 @@ class _Group:
     def _profiles(self, report: Report, members: list[int], rows: list[int]) -> Iterator[Event]:
         chosen = [members[row] for row in rows]
         params = {name: value[rows] for name, value in report.params.items()}
-        for member, found in zip(
-            chosen, profile(self.stack, params, self.x[chosen], self.y[chosen], report.step), strict=True
-        ):
+        for member, found in zip(chosen, profile(self.form, params, *self._probed(chosen), report.step), strict=True):
             yield layer_rows(self.ids[member], found)
             keep_factors(self.summary[member], found, report.step)
+
+    def _probed(self, members: list[int]) -> tuple[Array, Array]:
+        """What layers are measured on."""
+        num = probe_batch(self.spec, self.y.shape[1])
+        return self.x[members, :num], self.y[members, :num]
 
     def _leave(self, report: Report, members: list[int], leaving: Mapping[int, Departure]) -> Iterator[Event]:
         leave = [row for row, member in enumerate(members) if member in leaving]
         chosen = [members[row] for row in leave]
         params = {name: value[leave] for name, value in report.params.items()}
         splits = {"train": (self.x, self.y), **self.held_out}
-        clean = {name: evaluate(self.stack, params, x[chosen], y[chosen]) for name, (x, y) in splits.items()}
+        clean = {
+            name: evaluate(self.form, params, x[chosen], y[chosen], at_once=eval_batch(self.spec, y.shape[1]))
+            for name, (x, y) in splits.items()
+        }
         for at, member in enumerate(chosen):
             departure, summary = leaving[member], self.summary[member]
+            texts: tuple[str, ...] = ()
             if departure.reason == "diverged":
                 outcome = diverged(report.step, float(report.loss[leave[at]]), spec=self.specs[member])
             else:
@@ -245,14 +260,17 @@ class _Group:
                     for name in ("loss", "accuracy")
                 ]
                 yield metric_rows(self.ids[member], rows)
+                if SAMPLES in self.spec.measures:
+                    own = {name: value[at] for name, value in params.items()}
+                    texts = texts_of(self.form, own, self.data[member], self.specs[member].seed)
             final = combined_digest({name: array_digest(value[at]) for name, value in params.items()})
-            yield Ended(run_id=self.ids[member], outcome=outcome, summary=summary, final=final)
+            yield Ended(run_id=self.ids[member], outcome=outcome, summary=summary, final=final, samples=texts)
 
     def _gradcheck(self) -> Iterator[Event]:
         for member, spec in enumerate(self.specs):
-            one = slice(member, member + 1)
-            params = {name: value[one] for name, value in self.params.items()}
-            rows = gradient_check(self.stack, params, self.x[one], self.y[one], seed=spec.seed, step_sizes=STEP_SIZES)
+            params = {name: value[member : member + 1] for name, value in self.params.items()}
+            x, y = self._probed([member])
+            rows = gradient_check(self.form, params, x, y, seed=spec.seed, step_sizes=STEP_SIZES)
             columns: dict[str, list[Any]] = {
                 "method": [row.method for row in rows],
                 "h": [row.h for row in rows],

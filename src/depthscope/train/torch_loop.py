@@ -36,7 +36,7 @@ from depthscope.train.schedules import learning_rates
 from depthscope.train.state import Standing, check_made_of, made_of, new_state, summary_of
 from depthscope.train.tally import Tally
 from depthscope.train.torch_state import restore, tensors_of
-from depthscope.train.twin import is_twin, probe_batch
+from depthscope.train.twin import probe_batch, steps_of_epoch
 from depthscope.train.usercode import code_digests, network_targets
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -171,8 +171,7 @@ class Run:
 
     def _train(self) -> Generator[Event | SafePoint, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
-        # Where all examples are one batch, each step ends an epoch: the laboratory has no epochs.
-        steps_per_epoch = None if is_twin(self.spec) and self.feed.steps_per_epoch == 1 else self.feed.steps_per_epoch
+        steps_per_epoch = steps_of_epoch(self.spec, self.feed.steps_per_epoch)
         wanted = set(profile_steps(self.num_steps, steps_per_epoch, self.spec.measure_steps))
         while self.step < self.num_steps:
             epoch, batch = divmod(self.step, self.feed.steps_per_epoch)

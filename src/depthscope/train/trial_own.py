@@ -88,24 +88,17 @@ def try_numpy(spec: RunSpec, data: Dataset) -> set[str]:
     Raises:
         UserError: see `probing.rows_of`; or a probe raises.
     """
-    import numpy as np
-
-    from depthscope.lab.stacks import init_params
-    from depthscope.train.numpy_loop import stack_of
+    from depthscope.train.laboratory import form_of, params_of
 
     if not own_probes(spec):
         return set()
-    stack = stack_of(spec, num_inputs=data.train.x.shape[1], num_classes=data.num_classes)
-    draw: Any = spec.init
-    params = init_params(
-        stack, [spec.seed], init=draw, gain=spec.gain, stem_gain=spec.stem_gain, dtype=np.dtype(spec.precision)
-    )
-    one = {name: value[0] for name, value in params.items()}
+    form = form_of(spec, DataShape.of(data))
+    one = {name: value[0] for name, value in params_of([spec], form).items()}
     rows = []
     for target in own_probes(spec):
         try:
             with as_user_error(target):
-                rows += probe_stack((target,), stack, one, data.train.x, data.train.y, 0)
+                rows += probe_stack((target,), form, one, data.train.x, data.train.y, 0)
         except ProbeError as error:
             raise UserError(str(error)) from error
     return {quantity for _, _, quantity, _ in rows}

@@ -1,4 +1,4 @@
-"""What a run in torch shares with the laboratory, where its family is the laboratory's own.
+"""What runs in torch and in the laboratory share, where a family of points is in both.
 
 The laboratory takes points as they are, and its batch norm uses the statistics of the batch at hand, everywhere: it
 keeps no running ones. So a split is evaluated, and a profile measured, on all of its examples at once. In parts they
@@ -16,16 +16,21 @@ EVAL_BATCH = 512
 
 
 def is_twin(spec: RunSpec) -> bool:
-    """Whether the run is one in torch of a family that the laboratory has too."""
+    """Whether the run's family takes points, and the laboratory has it. (A transformer looks at each row by itself.)"""
     entry = CATALOG["family"].get(spec.family)
-    return spec.backend == "torch" and entry is not None and "numpy" in entry.targets
+    return entry is not None and "numpy" in entry.targets and not entry.sequential
 
 
 def eval_batch(spec: RunSpec, num: int) -> int:
-    """How many of `num` examples are evaluated at once by a run in torch."""
+    """How many of `num` examples are evaluated at once."""
     return num if is_twin(spec) else min(EVAL_BATCH, num)
 
 
 def probe_batch(spec: RunSpec, num: int) -> int:
-    """How many of `num` training examples, the first ones, a run in torch measures its layers on."""
+    """On how many of `num` training examples, the first ones, layers are measured."""
     return num if is_twin(spec) else min(PROBE_BATCH, num)
+
+
+def steps_of_epoch(spec: RunSpec, num: int) -> int | None:
+    """After how many updates an epoch ends and is measured, of `num` batches; None where all examples are one batch."""
+    return None if is_twin(spec) and num == 1 else num

@@ -338,6 +338,6 @@ def test_bad_shapes(change: dict[str, Any], message: str) -> None:
 
 def test_bad_starts() -> None:
     with pytest.raises(UserError, match="init"):
-        init_params(MICRO, [0], init="orthogonal")
+        init_params(MICRO, [0], init="xavier")
     with pytest.raises(UserError, match="one gain"):
         init_params(MICRO, [0], stem_gain=2.0)

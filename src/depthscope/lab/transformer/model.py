@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from depthscope.core.depth import gpt2_scale
-from depthscope.core.draws import gaussian
+from depthscope.core.draws import gaussian, orthogonal
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.streams import stream
 
@@ -39,7 +39,7 @@ SHORTCUTS = ("none", "identity")
 ACTIVATIONS = ("relu", "tanh", "linear")
 NORMS = ("none", "layer", "rms")
 PLACEMENTS = ("pre", "post")
-INITS = ("gaussian", "gpt2", "depth_scaled", "zero_projection")
+INITS = ("gaussian", "orthogonal", "gpt2", "depth_scaled", "zero_projection")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,8 @@ def init_gpt(
     Args:
         form: the network.
         seeds: one a run.
-        init: `gaussian`, every weight ~ N(0, gain^2/fan_in), a table of D columns ~ N(0, gain^2/D); `gpt2`, all ~
+        init: `orthogonal`, gain times a matrix with orthonormal columns or rows, each third of `qkv` by itself;
+            `gaussian`, every weight ~ N(0, gain^2/fan_in), a table of D columns ~ N(0, gain^2/D); `gpt2`, all ~
             N(0, (.02 gain)^2); `depth_scaled`, the same with `proj` and `down` divided by the root of the number of
             branches; `zero_projection`, the same with both 0.
         gain: factor on the deviation.
@@ -195,6 +196,10 @@ def init_gpt(
 def _draw(form: Gpt, name: str, shape: tuple[int, ...], init: str, gain: float, rng: np.random.Generator) -> Array:
     if init == "gaussian":
         return gaussian(shape, shape[1], rng) * gain
+    if init == "orthogonal":
+        parts = 3 if name.endswith(".qkv.weight") else 1
+        drawn = [orthogonal(shape[0] // parts, shape[1], rng) for _ in range(parts)]
+        return np.concatenate(drawn) * gain
     # Rounded as the torch twin rounds it: first the deviation and the gain, then what the depth decides.
     draw: Array = rng.standard_normal(shape) * (0.02 * gain)
     if init != "gpt2" and name.endswith((".proj.weight", ".down.weight")):

@@ -63,6 +63,15 @@ class GptNetwork:
             return 1 + 2 * int(parts[1]) + (parts[2] == "mlp")
         return self.num_units - 1 if parts[0] in ("norm", "head") else 0
 
+    @property
+    def num_bytes(self) -> int:
+        """Of what the last forward and backward pass kept; proportional to seeds and examples."""
+        found = [*self.inputs, *self.grads_out]
+        for kept in self._kept.values():
+            found += [kept.branch, kept.read, *(kept.attention or ()), *(kept.norm or ())]
+            found += [] if kept.inner is None else [kept.inner]
+        return sum({id(each): each.nbytes for each in found}.values())
+
     def forward(self, params: Params, x: Array, *, first: int = 0) -> Array:
         """The logits [S, V, M].
 

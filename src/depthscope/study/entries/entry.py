@@ -36,6 +36,7 @@ class Entry:
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
         choices: what an option of text may be.
         families: for what a network is built of (shortcut, norm, activation, init), the families that take it.
+        by_hand: of `families`, those whose NumPy twin has it too, where not all of them that are on NumPy have.
         accepts: for a family, an initialiser or a measure, the values that it takes in other fields of a run.
         closed: of those fields, the ones in which it takes no code of the user's.
         goes_with: field of a run -> values that its paper has with it, where it is no more than a part of a repair; a
@@ -56,6 +57,7 @@ class Entry:
     limits: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: tuple[str, ...] = ()
+    by_hand: tuple[str, ...] | None = None
     accepts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     closed: tuple[str, ...] = ()
     goes_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)

@@ -93,7 +93,7 @@ FAMILY: Mapping[str, Entry] = {
     ),
     "gpt": Entry(
         summary="decoder-only transformer of GPT-2's design: `depth` blocks of attention and feed-forward",
-        targets={"torch": "depthscope.models.gpt:gpt"},
+        targets={"numpy": "depthscope.lab.transformer.model:Gpt", "torch": "depthscope.models.gpt:gpt"},
         options={
             "heads": 4,
             "placement": "pre",

@@ -96,19 +96,19 @@ INIT: Mapping[str, Entry] = {
     ),
     "gpt2": Entry(
         summary="N(0, (.02 gain)^2), whatever the fans; biases 0",
-        targets={"torch": _FILL},
+        targets={"numpy": "depthscope.lab.transformer.model:init_gpt", "torch": _FILL},
         sources=("radford2019gpt2", "karpathy2022nanogpt"),
         families=("gpt",),
     ),
     "depth_scaled": Entry(
         summary="gpt2, and the layer that ends each of L branches times 1/sqrt(L)",
-        targets={"torch": _FILL},
+        targets={"numpy": "depthscope.lab.transformer.model:init_gpt", "torch": _FILL},
         sources=("radford2019gpt2", "karpathy2022nanogpt"),
         families=("gpt",),
     ),
     "zero_projection": Entry(
         summary="gpt2, and the layer that ends each branch 0: without a plus sign such a network gives 0",
-        targets={"torch": _FILL},
+        targets={"numpy": "depthscope.lab.transformer.model:init_gpt", "torch": _FILL},
         goes_with={"shortcut": ("identity", "scaled", "constant_scaling", "deepnorm")},
         sources=("karpathy2022nanogpt",),
         families=("gpt",),

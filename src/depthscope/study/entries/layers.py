@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from depthscope.study.entries.entry import CONVOLUTIONAL, EVERY_FAMILY, RESIDUAL, Entry
 
 _STACK = "depthscope.lab.stacks:Stack"
+_BY_HAND = "depthscope.lab.transformer.layers"
 _NORMS = "depthscope.models.layers.norms"
 _WEIGHTED = "depthscope.models.layers.weighted"
 _ACTIVATIONS = "depthscope.models.layers.activations"
@@ -25,7 +26,8 @@ NORM: Mapping[str, Entry] = {
     ),
     "layer": Entry(
         summary="layer normalisation: of one example, over all its channels and places",
-        targets={"torch": f"{_NORMS}:layer"},
+        targets={"numpy": f"{_BY_HAND}:layer_norm_forward", "torch": f"{_NORMS}:layer"},
+        by_hand=("gpt",),
         sources=("ba2016layernorm",),
         families=(*RESIDUAL, "densenet", "gpt", "relational"),
     ),
@@ -45,7 +47,8 @@ NORM: Mapping[str, Entry] = {
     ),
     "rms": Entry(
         summary="x / root mean square of one example, of one position; no shift, and without `scale` no parameter",
-        targets={"torch": f"{_NORMS}:rms"},
+        targets={"numpy": f"{_BY_HAND}:rms_norm_forward", "torch": f"{_NORMS}:rms"},
+        by_hand=("gpt",),
         options={"scale": True},
         sources=("zhang2019rms",),
         families=("mlp", "gpt"),

@@ -94,7 +94,7 @@ MEASURE: Mapping[str, Entry] = {
     ),
     "samples": Entry(
         summary="text that the trained network writes, token by token, drawn from its probabilities at temperature 1",
-        targets={"torch": "depthscope.train.samples:written_by"},
+        targets={"numpy": "depthscope.train.samples:written", "torch": "depthscope.train.samples:written_by"},
         accepts={"data": TEXT},
     ),
 }
