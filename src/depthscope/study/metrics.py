@@ -32,6 +32,7 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "dh_factor_last": "the same after the last step",
         "dh_factor_change": "dh_factor_last / dh_factor_first",
         "dw_factor_first": "|dW| at the first layer after the stem over the last, per layer, at step 0",
+        "dw_end_log_first": "ln |dW| of the last layer before the head of a transformer, at step 0",
         "gradcheck_complex_median": "gradient check by complex step: median relative error",
         "gradcheck_central_median": "gradient check by central difference at h = 1e-4: median relative error",
         "gradcheck_five_point_median": "gradient check by five-point difference at h = 3e-3: median relative error",

@@ -128,7 +128,8 @@ def keep_factors(summary: dict[str, float], profile: Profile, step: int) -> None
     """Put the factors a layer of a profile into a run's summary; the last call before the end is the last step's.
 
     |dL/dh| runs from the stem to the last hidden layer, |dW| from the first layer after the stem (whose
-    weight has another shape) to the last hidden one; the head is left out of both.
+    weight has another shape) to the last hidden one; the head is left out of both. Of a transformer, whose first
+    layer is a table, |dW| of the last hidden layer is kept by itself, as a logarithm: its law in depth is a power.
     """
     last = len(profile.layers) - 2
     factor = profile.factor("dh_norm", step, 0, last)
@@ -137,6 +138,9 @@ def keep_factors(summary: dict[str, float], profile: Profile, step: int) -> None
         summary["dh_factor_first"] = factor
     if step == 0 and weights is not None:
         summary["dw_factor_first"] = weights
+    end = profile.values("dw_norm", step).get(last, 0.0)
+    if step == 0 and profile.layers[0].kind == "embedding" and 0 < end < math.inf:
+        summary["dw_end_log_first"] = math.log(end)
     if factor is not None:
         summary["dh_factor_last"] = factor
         if "dh_factor_first" in summary:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from depthscope.core.depth import fixup_scale
+from depthscope.core.depth import deepnorm, fixup_scale, gpt2_scale
 from depthscope.core.errors import UserError
 from depthscope.core.profile import Addition, Point
 from depthscope.core.streams import stream
@@ -185,6 +185,10 @@ def derived_of(spec: RunSpec, model: nn.Module) -> dict[str, float]:
     if spec.init == "fixup":
         branches = known.branches()
         found |= {"fixup_scale": fixup_scale(len(branches), len(branches[0]))}
+    if spec.init == "depth_scaled":
+        found |= {"projection_scale": gpt2_scale(len(known.sublayers()))}
+    if spec.init == "deepnorm":
+        found |= {"deepnorm_beta": deepnorm(spec.depth)[1]}
     return found
 
 
