@@ -39,7 +39,7 @@ def sigmoid(z: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-z)))
 
 
-def naive(model: Relational, x_TI: Array, shortcut: str, norm: str) -> Array:
+def naive(model: Relational, x_TI: Array, shortcut: str, norm: str, gated: bool) -> Array:
     """The logits of one sequence: one row, one head, one pair of rows at a time."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     width, slots, heads = SHAPE["width"], SHAPE["slots"], SHAPE["heads"]
@@ -79,6 +79,9 @@ def naive(model: Relational, x_TI: Array, shortcut: str, norm: str) -> Array:
             c = behind(name, c, [affine(f"{name}.proj", row) for row in mixed])
             name = f"blocks.{block}.mlp"
             c = behind(name, c, [affine(f"{name}.down", np.maximum(affine(f"{name}.up", row), 0)) for row in c])
+        if not gated:
+            memory = c[:-1]
+            continue
         told = affine("gates.element", element)
         for slot in range(slots):
             gates = told + state["gates.memory.weight"] @ np.tanh(memory[slot])
@@ -87,17 +90,19 @@ def naive(model: Relational, x_TI: Array, shortcut: str, norm: str) -> Array:
     return affine("head", np.concatenate(memory))
 
 
+@pytest.mark.parametrize("gated", [True, False])
 @pytest.mark.parametrize(("shortcut", "norm"), ARMS)
-def test_it_is_its_formulas(shortcut: str, norm: str) -> None:
-    model = drawn(shortcut=shortcut, norm=norm)
-    wanted = np.stack([naive(model, each.numpy(), shortcut, norm) for each in sequences()])
+def test_it_is_its_formulas(shortcut: str, norm: str, gated: bool) -> None:
+    model = drawn(shortcut=shortcut, norm=norm, gated=gated)
+    wanted = np.stack([naive(model, each.numpy(), shortcut, norm, gated) for each in sequences()])
     np.testing.assert_allclose(model(sequences()).detach().numpy(), wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("gated", [True, False])
 @pytest.mark.parametrize(("shortcut", "norm"), ARMS)
-def test_what_it_says_of_itself_can_be_measured(shortcut: str, norm: str) -> None:
+def test_what_it_says_of_itself_can_be_measured(shortcut: str, norm: str, gated: bool) -> None:
     """A place for each branch at each step, and one for the memory; |F|/|x| is that of what is added there."""
-    model, y = drawn(shortcut=shortcut, norm=norm), torch.arange(4)
+    model, y = drawn(shortcut=shortcut, norm=norm, gated=gated), torch.arange(4)
     additions = model.additions()
     found = profile(model, nn.CrossEntropyLoss(), sequences(), y, points=model.points(), additions=additions)
     assert [layer.name for layer in found.layers][::5] == [
@@ -152,6 +157,8 @@ def test_parameter_counts() -> None:
     for shape in ({}, {"length": 7}, {"shortcut": "none"}):
         model = relational(depth=2, **{**SHAPE, "norm": "none", **shape})
         assert sum(each.numel() for each in model.parameters()) == plain
+    ungated = relational(depth=2, **{**SHAPE, "norm": "none", "gated": False})
+    assert sum(each.numel() for each in ungated.parameters()) == plain - (2 * 36 + 12) - 2 * 36
     normalised = relational(depth=2, **SHAPE)
     assert sum(each.numel() for each in normalised.parameters()) == plain + 2 * 2 * 2 * width
 

@@ -11,8 +11,11 @@ At each step, of the memory M [S, W] and the element x:
 
 The memory begins as the first S rows of the identity; a linear head reads all slots after the last step. `depth` is the
 number of attention blocks a step, each with weights of its own, which serve all steps: what the authors' code calls
-`num_blocks`. So the longest path holds `depth` blocks a step; along time the gates add besides, whatever the shortcut
-(f begins near .73). `shortcut` none takes both plus signs out of the blocks, `norm` none both normalisers.
+`num_blocks`. `shortcut` none takes both plus signs out of the blocks, `norm` none both normalisers.
+
+The gates add too, along time, whatever the shortcut (f begins near .73), and take e past all blocks. Without them
+(`gated` false; the authors' `gate_style=None`) M is c without its last row: the longest path is then T `depth` blocks
+in line, and without a plus sign there is no way around one.
 
 Of the authors' code kept: all rows ask as well as answer, the tanh on what is written, the constant 1 in f. Changed:
 a normaliser is of one row, theirs of all rows at once; queries, keys and values have none of their own; the heads'
@@ -51,6 +54,7 @@ def relational(
     width: int = 32,
     slots: int = 8,
     heads: int = 4,
+    gated: bool = True,
     shortcut: str = "identity",
     norm: str = "layer",
     activation: str | MakeActivation = "relu",
@@ -69,6 +73,7 @@ def relational(
         width: numbers of a slot, W.
         slots: of the memory, S.
         heads: of attention.
+        gated: whether the memory is kept and written through gates; see the module.
         shortcut: `identity`, or `none`: no plus sign in a block.
         norm: `layer`, over the W numbers of a row, behind each plus sign; or `none`.
         activation: between the two linear layers of a block; it may be a function of one's own.
@@ -99,7 +104,8 @@ def relational(
         raise UserError(f"slots: wanted at most the width, {width}, so that they begin unlike; got {slots}.")
     layers = Layers(norm=norm, activation=activation, spatial=False, depth=depth)
     shape = {"depth": depth, "width": width, "slots": slots, "heads": heads, "length": length}
-    return Relational(layers, adds=shortcut == "identity", num_inputs=num_inputs, num_classes=num_classes, **shape)
+    ends = {"num_inputs": num_inputs, "num_classes": num_classes}
+    return Relational(layers, adds=shortcut == "identity", gated=gated, **ends, **shape)
 
 
 class Attention(nn.Module):
@@ -174,6 +180,7 @@ class Relational(nn.Module):
         layers: Layers,
         *,
         adds: bool,
+        gated: bool,
         depth: int,
         width: int,
         slots: int,
@@ -183,13 +190,14 @@ class Relational(nn.Module):
         num_classes: int,
     ) -> None:
         super().__init__()
-        self.adds, self.slots = adds, slots
+        self.adds, self.gated, self.slots = adds, gated, slots
         self.stem = nn.Linear(num_inputs, width)
         self.blocks = nn.ModuleList(
             nn.ModuleDict({"attention": Attention(layers, width, heads), "mlp": Rowwise(layers, width)})
             for _ in range(depth)
         )
-        self.gates = nn.ModuleDict({"element": Gates(width, bias=True), "memory": Gates(width, bias=False)})
+        gates = {"element": Gates(width, bias=True), "memory": Gates(width, bias=False)} if gated else {}
+        self.gates = nn.ModuleDict(gates)
         self.times = nn.ModuleList(Step(depth, adds=adds) for _ in range(length))
         self.head = nn.Linear(slots * width, num_classes)
 
@@ -205,7 +213,8 @@ class Relational(nn.Module):
         width = e_BTW.shape[2]
         start = torch.eye(self.slots, width, dtype=e_BTW.dtype, device=e_BTW.device)
         memory = start.expand(len(x_BTI), -1, -1)
-        elements, asked = e_BTW.split(1, dim=1), self.gates["element"](e_BTW).split(1, dim=1)
+        elements = e_BTW.split(1, dim=1)
+        asked = self.gates["element"](e_BTW).split(1, dim=1) if self.gated else elements
         blocks: Any = self.blocks
         times: Any = self.times
         for time, e_B1W, asked_B1 in zip(times, elements, asked, strict=True):
@@ -214,8 +223,11 @@ class Relational(nn.Module):
                 for branch in BRANCHES:
                     layer = block[branch]
                     c = places[branch](c, layer(c), layer.norm)
-            enter, keep = (asked_B1 + self.gates["memory"](memory.tanh())).chunk(2, dim=2)
-            memory = time.memory(enter.sigmoid() * c[:, :-1].tanh() + (keep + 1).sigmoid() * memory)
+            written = c[:, :-1]
+            if self.gated:
+                enter, keep = (asked_B1 + self.gates["memory"](memory.tanh())).chunk(2, dim=2)
+                written = enter.sigmoid() * written.tanh() + (keep + 1).sigmoid() * memory
+            memory = time.memory(written)
         logits_BK: Tensor = self.head(memory.flatten(1))
         return logits_BK
 
@@ -224,10 +236,10 @@ class Relational(nn.Module):
 
         A weight that serves every step stands at each of them.
         """
-        inside = []
+        inside: list[tuple[str, str]] = []
         for at in range(len(self.times)):
             inside += [(place, f"{layers[-1]}.weight") for place, layers in self._places(at)]
-            inside.append((f"times.{at}.memory", "gates.memory.weight"))
+            inside.append((f"times.{at}.memory", "gates.memory.weight" if self.gated else inside[-1][1]))
         steps = (Point(layer=place, kind="step", weight=weight, output=place) for place, weight in inside)
         stem, head = (Point(layer=end, kind="linear", weight=f"{end}.weight", output=end) for end in ("stem", "head"))
         return (stem, *steps, head)

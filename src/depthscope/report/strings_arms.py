@@ -37,6 +37,7 @@ _ARMS: dict[str, tuple[str, str]] = {
     ),
     "arms.field.model_options.bare": ("square layers alone: no stem, no head", "只有方阵层：没有输入层与输出层"),
     "arms.field.model_options.linear_end": ("a last layer without an activation", "末层没有激活函数"),
+    "arms.field.model_options.gated": ("gates on what the memory keeps and writes", "记忆的保留与写入带门"),
     "arms.field.model_options.slots": ("slots of the memory", "记忆的槽数"),
     "arms.field.model_options.heads": ("heads of the attention", "注意力头数"),
     "arms.field.model_options.placement": ("where the normalisers stand", "归一化的位置"),

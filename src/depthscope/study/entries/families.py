@@ -133,7 +133,7 @@ FAMILY: Mapping[str, Entry] = {
     "relational": Entry(
         summary="relational memory: slots that attend to one another, `depth` blocks at each step of a sequence",
         targets={"torch": "depthscope.models.relational:relational"},
-        options={"slots": 8, "heads": 4},
+        options={"slots": 8, "heads": 4, "gated": True},
         limits={"slots": "[1, 4096]", "heads": "[1, 4096]"},
         sequential=True,
         accepts={
