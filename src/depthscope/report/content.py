@@ -17,6 +17,7 @@ from depthscope.report.charts.axis import Dot
 from depthscope.report.charts.base import within_shares
 from depthscope.report.charts.curves import Curve
 from depthscope.report.palette import Series
+from depthscope.report.temporal import adds, key_of
 from depthscope.report.words import Words
 from depthscope.study.study import Part
 
@@ -63,7 +64,7 @@ class View:
     def named(self, place: float, words: Words) -> str:
         """A place for readers, such as `56 layers` or `learning rate 0.1`."""
         if self.axis == "depth":
-            return words("layers_deep", depth=place)
+            return words(key_of(self.rows, "layers_deep"), depth=place)
         return words("axis_at", axis=words.axis(self.axis), value=number_of(place))
 
     @property
@@ -81,7 +82,7 @@ class View:
 
 def views(results: Results, words: Words) -> tuple[View, ...]:
     """The study's parts, each cut along its axes other than the one that figures are drawn against."""
-    looks = palette.assign([(row.cell.arm, row.spec.shortcut != "none") for row in results.rows])
+    looks = palette.assign([(row.cell.arm, adds(row.spec)) for row in results.rows])
     found: list[View] = []
     for name, part in results.study.parts.items():
         mine = [row for row in results.rows if row.cell.part == name]

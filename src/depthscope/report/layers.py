@@ -14,6 +14,7 @@ from depthscope.analysis.profiles import median_and_range
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.report.charts.profile import LayerValue, Level
 from depthscope.report.content import View, significant
+from depthscope.report.temporal import temporal
 
 MAX_STEPS = 20
 """Steps a page shows. The powers of two and the last stay; epoch ends in between are thinned."""
@@ -22,6 +23,7 @@ MAX_VALUES = 60_000
 """Values that a page carries for the layers of one part: with many arms, fewer steps."""
 
 ORDER = ("dh_norm", "h_norm", "dw_norm", "dw_ratio", "f_over_x", "w_norm")
+OF_WEIGHTS = ("dw_norm", "dw_ratio", "w_norm")
 MEANS = ("dh_mean_abs", "h_mean_abs")
 LESIONS = ("lesion_loss", "lesion_accuracy")
 """Measured once, after training: they have a picture of their own."""
@@ -72,6 +74,8 @@ def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tu
     most = max(2, min(MAX_STEPS, int(MAX_VALUES / (lines * len(ORDER)))))
     steps = _kept(logged, last_step, most)
     found = []
+    # Steps in time share one weight: what is measured of it is the same at all of them.
+    order = tuple(key for key in ORDER if not (key in OF_WEIGHTS and temporal(view.rows)))
     for place in view.places:
         values: list[LayerValue] = []
         left_out = 0
@@ -82,7 +86,7 @@ def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tu
                 left_out += omitted
         if values:
             present = {each.quantity for each in values}
-            wanted = LESIONS if lesions else ORDER if present & set(ORDER) else MEANS
+            wanted = LESIONS if lesions else order if present & set(ORDER) else MEANS
             found.append(
                 DepthProfile(
                     place=place,

@@ -12,6 +12,7 @@ from depthscope.report.content import View, significant
 from depthscope.report.layers import LAST, DepthProfile, depth_profiles, intact
 from depthscope.report.palette import INK, Series
 from depthscope.report.shapes import Block, Controls, Legend, Panel, legend_of
+from depthscope.report.temporal import key_of
 from depthscope.report.words import Words
 
 SIDE_BY_SIDE = 2
@@ -27,7 +28,7 @@ def _block(results: Results, view: View, words: Words, what: Literal["profile", 
     profiles = depth_profiles(results, view, lesions=what == "lesion")
     if not profiles:
         return []
-    quantities = {key: words(f"quantity.{key}") for profile in profiles for key in profile.quantities}
+    quantities = {key: _quantity(view, key, words) for profile in profiles for key in profile.quantities}
     steps = step_names(profiles[0], words)
     drawn = {value.series for profile in profiles for value in profile.values}
     series = tuple(each for each in view.series if each.name in drawn)
@@ -72,14 +73,25 @@ def _block(results: Results, view: View, words: Words, what: Literal["profile", 
         Block(
             kind="profile",
             key=f"{what}-{view.key}",
-            heading=words(f"{what}_section"),
-            caption=words(f"{what}_caption"),
+            heading=words(_titled(view, f"{what}_section")),
+            caption=words(_titled(view, f"{what}_caption")),
             panels=tuple(panels),
             legend=legend_of(series) + theory_line,
             controls=Controls(quantities=tuple(quantities.items()), steps=steps, at=0, depths=choice, axis=axis),
             notes=tuple(notes),
         )
     ]
+
+
+def _quantity(view: View, quantity: str, words: Words) -> str:
+    """What a quantity is called on this view's pictures."""
+    key = f"quantity.{quantity}"
+    in_time = key_of(view.rows, key)
+    return words(in_time if in_time in words.table else key)
+
+
+def _titled(view: View, key: str) -> str:
+    return key_of(view.rows, key) if key.startswith("profile") else key
 
 
 def step_names(profile: DepthProfile, words: Words) -> tuple[str, ...]:
@@ -127,7 +139,7 @@ def _panel(
             steps=steps,
             quantity=quantity,
             at=at,
-            x_title=words("x_layer"),
+            x_title=words(key_of(view.rows, "x_layer")),
             describe=describe,
             words={key: words(key) for key in ("layer", "position", "median", "lowest", "highest", "theory", "intact")},
             theory=theory,
