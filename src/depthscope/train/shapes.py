@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from depthscope.study.catalog import CATALOG
 from depthscope.study.run import RunSpec
@@ -27,7 +28,9 @@ def data_shape(spec: RunSpec, root: Path | None = None) -> DataShape:
         tested = num * (not spec.data_options.get("without_test"))
     else:
         tested = _option(spec, "num_test")
-    task = "regression" if CATALOG["data"][spec.data].regression else "classification"
+    task: Literal["classification", "regression"] = (
+        "regression" if CATALOG["data"][spec.data].regression else "classification"
+    )
     return replace(found, num_train=num - held, num_held=tested + held, task=task)
 
 
