@@ -133,13 +133,22 @@ _CHINESE = {
         "identity_task": "答案就是输入；各点由种子决定",
     },
     "augment": {"none": "样本保持原样", "crop_flip": "补零后随机裁剪，以 1/2 的概率左右翻转"},
-    "optimizer": {"sgd": "带动量的随机梯度下降；权重衰减作用于全部参数", "adam": "带偏差修正的 Adam"},
+    "optimizer": {
+        "sgd": "带动量的随机梯度下降；权重衰减作用于全部参数",
+        "adam": "带偏差修正的 Adam",
+        "adamw": "解耦权重衰减的 Adam：每次更新还从全部参数中减去 lr x weight_decay x W",
+    },
     "clip": {
         "none": "梯度保持原样",
         "norm": "全部梯度的总范数 |g| 过大时，乘以 max_norm / |g|",
         "agc": "自适应梯度裁剪：每个输出单元的 |G| 至多为 factor max(|W|, eps)；最后一层除外",
     },
-    "schedule": {"constant": "学习率保持不变", "step": "在各里程碑（训练的比例）处乘以 `factor`"},
+    "schedule": {
+        "constant": "学习率保持不变",
+        "step": "在各里程碑（训练的比例）处乘以 `factor`",
+        "linear": "从首次更新时的峰值沿直线降到末次更新后的 0",
+        "cosine": "从首次更新时的峰值沿半个余弦降到末次更新后的峰值的 `final` 倍",
+    },
 }
 
 ARMS: dict[str, tuple[str, str]] = _ARMS | {
