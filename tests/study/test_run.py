@@ -149,7 +149,7 @@ INCOHERENT: list[tuple[str, Fields, str, str]] = [
     ("lab", {"init": "he_fan_in"}, "init", "'he_fan_in' is not there for numpy."),
     ("lab", {"norm": "layer"}, "norm", "'layer' is not there for numpy in 'mlp', only in gpt."),
     ("lab", {"shortcut": "rezero"}, "shortcut", "'rezero' is not there for numpy."),
-    ("lab", {"data": "images"}, "data", "'mlp' takes 'spiral', not 'images'."),
+    ("lab", {"data": "images"}, "data", "'mlp' takes 'spiral' or 'identity_task', not 'images'."),
     ("lab", {"augment": "crop_flip"}, "augment", "'mlp' takes 'none'"),
     ("torch", {"norm": "scaled_ws"}, "norm", "'cifar_resnet' takes 'none' or 'batch'"),
     ("torch", {"shortcut": "identity"}, "shortcut", "'cifar_resnet' takes 'none' or 'A'"),
@@ -215,8 +215,8 @@ def test_incoherent(lab: Fields, torch_run: Fields, base: str, change: Fields, f
 
 
 def test_all_incoherences_at_once(lab: Fields) -> None:
-    told = faults(lab, epochs=1, precision="bfloat16", batch_size=4, shortcut="B")
-    assert set(told) == {"epochs", "precision", "batch_size", "shortcut"}
+    told = faults(lab, epochs=1, precision="bfloat16", batch_size=4, stop_loss=0.1, shortcut="B")
+    assert set(told) == {"epochs", "precision", "stop_loss", "shortcut"}
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,7 @@ def test_all_incoherences_at_once(lab: Fields) -> None:
         {"shortcut": "identity_2"},
         {"steps": 0},
         {"steps": None, "epochs": 1},
+        {"batch_size": 4},
     ],
 )
 def test_coherent(lab: Fields, change: Fields) -> None:

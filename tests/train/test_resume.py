@@ -52,6 +52,7 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
     "numpy, batches of points": ({**NUMPY, "steps": 47, "batch_size": 32, "measures": ["layers"]}, [0, 20, 40]),
     "numpy, a transformer": (
         {**LETTERS, "backend": "numpy", "family": "gpt", "shortcut": "identity", "norm": "layer", "init": "gaussian"}
+        | {"activation": "tanh"}
         | {"schedule": "linear", "steps": 43, "measures": ["layers", "samples", "gradcheck"]},
         [0, 1, 2, 3, 4, 6, 8, 9, 12, 20, 39, 40, 42],
     ),
