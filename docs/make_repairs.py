@@ -1,4 +1,4 @@
-"""Makes the generated parts of docs/repairs.md from the records of the studies of repairs, and the README's brief.
+"""Makes the generated parts of docs/repairs.md from the records of the studies of repairs, and what the README says.
 
     python docs/make_repairs.py results/repairs-spiral-tuned results/repairs-cifar10-tuned results/constructed
     python docs/make_repairs.py --page other.md FOLDER ...
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import depthscope
@@ -82,7 +81,7 @@ def content(report: depthscope.Report, pictures: dict[str, str]) -> str:
         title = (part.title or {}).get("en", each.part)
         if each.further:
             title += " (" + ", ".join(f"{axis} = {value}" for axis, value in each.further.items()) + ")"
-        pieces += [f"### {title}", says(report, each)]
+        pieces.append(f"### {title}")
         slice_ = f"-{sum(other.part == each.part for other in found[:at])}" if each.further else ""
         picture = pictures.get(f"ranking-{each.part}{slice_}")
         if picture:
@@ -95,12 +94,8 @@ def content(report: depthscope.Report, pictures: dict[str, str]) -> str:
 
 
 def brief(report: depthscope.Report) -> str:
-    """What the README says of a study: finding, where it was measured, and what each ranking shows."""
-    told = []
-    for each in rankings(report.results):
-        title = (report.results.study.parts[each.part].title or {}).get("en", each.part)
-        told.append(f"**{title}.** {says(report, each)}")
-    return "\n\n".join([report.headline, measured(report), *told])
+    """What the README says of a study: what was found, and where it was measured."""
+    return f"{report.headline}\n\n{measured(report)}"
 
 
 def catalogue() -> str:
@@ -180,38 +175,6 @@ def verdicts(report: depthscope.Report) -> str:
     return "\n".join(lines)
 
 
-def says(report: depthscope.Report, found: Ranking) -> str:
-    """What the ranking shows, in sentences that its numbers make."""
-    names = _names(report, found)
-    first = [arm for arm in found.arms if arm.low == 1]
-    at = f" at depth {found.depths[-1]}" if found.depths else ""
-    of = f"{found.metric.replace('_', ' ')}{at}"
-    told = [f"Of {len(found.arms)} arms, {len(first)} may be the best by {of}: {_listed(names, first)}."]
-    num_settled = found.num_settled + found.num_by_loss
-    if not num_settled:
-        told = [f"By {of} the order of the {len(found.arms)} arms is open: no pair is settled."]
-    baseline = next((arm for arm in found.arms if arm.arm == found.baseline), None)
-    others = [arm for arm in found.arms if arm is not baseline]
-    if baseline is not None and num_settled:
-        up = [arm for arm in others if arm.high < baseline.low]
-        down = [arm for arm in others if arm.low > baseline.high]
-        told.append(
-            f"Surely above the baseline, {names[found.baseline]}, by their ranks: {_listed(names, up)}; "
-            f"surely below it: {_listed(names, down)}."
-        )
-    if len(found.depths) > 1:
-        fell = [arm for arm in found.arms if _worse(arm.change, found)]
-        rose = [arm for arm in found.arms if _better(arm.change, found)]
-        told.append(
-            f"From depth {found.depths[0]} to {found.depths[-1]}, each by its own paired interval: worse "
-            f"{_listed(names, fell)}; better {_listed(names, rose)}."
-        )
-    gone = [arm for arm in found.arms if any(cell.num_lost for cell in arm.cells)]
-    if gone:
-        told.append(f"Runs were lost of {_listed(names, gone)}.")
-    return " ".join(told)
-
-
 def ranks(report: depthscope.Report, found: Ranking) -> str:
     """The ranked table: intervals in brackets, differences paired by seed, parameters beside the baseline's."""
     names = _names(report, found)
@@ -266,22 +229,6 @@ def _pictures(folder: Path, to: Path, study: str) -> dict[str, str]:
 def _names(report: depthscope.Report, found: Ranking) -> dict[str, str]:
     arms = report.results.study.parts[found.part].arms
     return {arm.name: (arm.label or {}).get("en", arm.name) for arm in arms}
-
-
-def _listed(names: dict[str, str], arms: Iterable[RankedArm]) -> str:
-    return ", ".join(names[arm.arm] for arm in arms) or "none"
-
-
-def _worse(change: Estimate | None, found: Ranking) -> bool:
-    if change is None or change.low is None or change.high is None:
-        return False
-    return change.low > 0 if found.unit == "nats" else change.high < 0
-
-
-def _better(change: Estimate | None, found: Ranking) -> bool:
-    if change is None or change.low is None or change.high is None:
-        return False
-    return change.high < 0 if found.unit == "nats" else change.low > 0
 
 
 def _mean(made: Estimate) -> str:
