@@ -36,6 +36,7 @@ BASE: dict[str, Any] = {
     "gain": 0.72,
     "data": "spiral",
     "steps": 10,
+    "measures": ["gradcheck", "layers"],  # so that claims may be made on their figures
 }
 
 

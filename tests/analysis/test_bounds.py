@@ -9,8 +9,10 @@ import pytest
 from depthscope.analysis.findings import judge
 from depthscope.analysis.table import BEFORE_TRAINING, Results
 from depthscope.record.schema import Outcome
+from depthscope.study.absent import CONSTRUCTED
 from depthscope.study.claims import DifferenceClaim, DifferenceInDifferencesClaim, LevelClaim, Select
 from depthscope.study.scale import unit_of
+from depthscope.study.study import Arm
 
 if TYPE_CHECKING:
     from tests.analysis.conftest import MakeResults
@@ -91,9 +93,15 @@ def test_divergence_says_nothing_of_the_untrained_network(make_results: MakeResu
         name="c", text={"en": "x"}, part="main", metric=metric, kind="level", cells=(cell("plain"),),
         statistic="every_seed", expect="at_least", than=0.5,
     )  # fmt: skip
+    base = {"backend": "torch", "measures": [], "activation": "relu", "init": "constructed", "gain": 1.0}
+    constructed: dict[str, Any] = {
+        "base": {**base, "init_options": {"from_depth": 1}},
+        "arms": (Arm(name="plain", set={"shortcut": "none"}),),
+    }
     results = make_results(
-        lambda c: {metric: 0.7 + 0.01 * c.seed, "train_loss": 1.0}, claim, difference(-1.0, metric=metric, name="d"),
-        difference(-1.0, metric="train_loss", name="e"),
+        lambda c: {metric: 0.7 + 0.01 * c.seed, "train_loss": 1.0}, claim, difference(-0.9, metric=metric, name="d"),
+        difference(-0.9, metric="train_loss", name="e"),
+        **(constructed if metric in CONSTRUCTED else {}),
     )  # fmt: skip
     assert [each.verdict for each in judge(results)] == ["supported", "undecided", "undecided"]
     (row,) = [row for row in results.select("main", cell("plain", 8)) if row.cell.seed == 1]
