@@ -28,7 +28,7 @@ def test_no_key_stands_twice() -> None:
 
 def test_entries_are_well_formed_and_carry_their_own_key() -> None:
     for key, entry in BIBTEX.items():
-        assert re.match(rf"@(inproceedings|misc|techreport)\{{{key},\n", entry)
+        assert re.match(rf"@(article|inproceedings|misc|techreport)\{{{key},\n", entry)
         assert entry.count("{") == entry.count("}")
         assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) = ", entry, flags=re.M))
 
