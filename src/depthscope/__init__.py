@@ -2,7 +2,7 @@
 
 >>> import depthscope
 >>> [study.name for study in depthscope.studies()]  # doctest: +ELLIPSIS
-['cifar10', 'constructed', 'depth-1000', ..., 'spiral']
+['cifar10', 'constructed', ..., 'spiral', ...]
 
 A model of your own: `probe` and `compare`. The verbs of studies, as on the command line: `run`, `plan`, `costs`,
 `calibrate`, `status`, `make_report`, `studies`, `tune`, `study_schema`.

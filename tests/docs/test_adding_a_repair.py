@@ -108,8 +108,8 @@ def test_the_function_the_line_and_the_case_are_all_that_a_name_takes(tmp_path: 
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "src" / "depthscope", sources, ignore=ignored)
     shutil.copytree(ROOT / "tests" / "conformance", tests / "conformance", ignore=ignored)
-    for name in ("models/naive.py", "train/short.py"):
-        (tests / name).parent.mkdir()
+    for name in ("models/naive.py", "models/gpt_naive.py", "train/short.py"):
+        (tests / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "tests" / name, tests / name)
     function, join, line, check, case = ADDED
     for file, text in (("named.py", function), ("joins.py", join)):

@@ -75,8 +75,9 @@ def test_of_several_values_those_of_the_family_are_named() -> None:
     assert "goes with shortcut 'identity_2' in its paper" in told
 
 
-@pytest.mark.parametrize("name", bundled())
+@pytest.mark.parametrize("name", sorted({*bundled()} - {"transformer"}))
 def test_ours_have_whole_ones(name: str) -> None:
+    """Of `transformer` one arm is half a repair, to show that it is one: its note says so."""
     assert half_repairs(expand(load(name))) is None
 
 

@@ -84,7 +84,7 @@ SEEN_BY_PARSE_ALONE = (
     "would be lost", "no axis can vary", "is set by [tuning]", "is run by part", "was used to choose", "[tuned] says",
     "share of one GPU", "no value that was tried", "could never", "means the same runs", "is the same as `first`",
     "is the shallower", "no unit of", "unknown number among", "no part of the study",
-    "stands twice in the list", "arms or more to rank",
+    "(num_runs) or less", "stands twice in the list", "arms or more to rank",
 )  # fmt: skip
 
 
