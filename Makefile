@@ -3,6 +3,7 @@
 # make test-slow  stress, zoo and cluster tests
 # make cifar10    the quick CIFAR-10 study (DATA=folder that holds the images; downloads them where unset)
 # make repairs    every repair in one harness: on the spiral, and with DATA=folder on CIFAR-10
+# make elsewhere  transformers, and depth in time: the studies of docs/elsewhere.md (DATA=folder that holds the texts)
 # make figures    the pictures of the README, from records; tables and figure of docs/statistics.md, simulated
 
 PYTHON ?= python3
@@ -14,10 +15,11 @@ DATA   ?=
 #   make test TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 TORCH  ?= torch==2.13.0
 OUT    ?= results
+ELSEWHERE := microgpt identity time relational transformer deepnorm
 # Tests at a time. A file's tests stay together, in the order of the folders: none is made to wait for the longest.
 JOBS   ?= 2
 
-.PHONY: run repairs test test-slow cifar10 figures format clean
+.PHONY: run repairs elsewhere test test-slow cifar10 figures format clean
 
 run: $(VENV)/.base
 	$(BIN)/depthscope run spiral --out $(OUT)/spiral
@@ -28,6 +30,10 @@ cifar10: $(VENV)/.torch
 repairs: $(VENV)/.torch
 	$(BIN)/depthscope tune repairs-spiral --run --out $(OUT)/repairs-spiral-tuning --write $(OUT)/repairs-spiral-tuned.toml
 	$(if $(DATA),$(BIN)/depthscope tune repairs-cifar10 --run --data $(DATA) --out $(OUT)/repairs-cifar10-tuning --write $(OUT)/repairs-cifar10-tuned.toml)
+
+elsewhere: $(VENV)/.torch
+	$(foreach study,$(ELSEWHERE),$(BIN)/depthscope run $(study) --size quick --out $(OUT)/$(study) $(if $(DATA),--data $(DATA)) &&) true
+	$(BIN)/python docs/make_elsewhere.py $(addprefix $(OUT)/,$(ELSEWHERE))
 
 test: $(VENV)/.dev
 	$(BIN)/ruff format --check .

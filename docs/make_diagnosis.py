@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from diagnosis_faults import FAULTS
 from diagnosis_healthy import HEALTHY
 from diagnosis_nets import NUM_EACH, Net, net
 from diagnosis_trainings import NUM_CLASSES, PLANS, training
+from results import fill_all
 from scipy.stats import beta
 from torch.nn.functional import cross_entropy
 
@@ -65,10 +65,7 @@ def main(arguments: Sequence[str]) -> None:
                     if f"{SPLIT}/{kind}/{index}" not in trained:
                         file.write(json.dumps(watched(kind, index)) + "\n")
                         file.flush()
-    text = PAGE.read_text(encoding="utf-8")
-    for name, table in tables(read()).items():
-        text = fill(text, name, table)
-    PAGE.write_text(text, encoding="utf-8")
+    PAGE.write_text(fill_all(PAGE.read_text(encoding="utf-8"), tables(read())), encoding="utf-8")
 
 
 def judged(one: Net) -> dict[str, Any]:
@@ -249,14 +246,6 @@ def _first_line(text: str | None) -> str:
 def lines(heads: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *rows])
-
-
-def fill(text: str, name: str, content: str) -> str:
-    """The text with what stands between a table's marks replaced."""
-    pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not pattern.search(text):
-        raise SystemExit(f"{PAGE.name} has no place for {name!r}: wanted <!-- made: {name} --> ... <!-- end -->")
-    return pattern.sub(lambda found: f"{found[1]}{content}\n{found[2]}", text)
 
 
 if __name__ == "__main__":

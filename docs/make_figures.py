@@ -7,9 +7,12 @@ Nothing in the README between `<!-- made: ... -->` and `<!-- end -->` is written
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results import cell, fill
 
 import depthscope
 
@@ -33,14 +36,6 @@ def main(out: Path, studies: list[str]) -> None:
     readme.write_text(text, encoding="utf-8")
 
 
-def fill(text: str, study: str, content: str) -> str:
-    """The text with what stands between a study's marks replaced."""
-    pattern = re.compile(rf"(<!-- made: {study} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not pattern.search(text):
-        raise SystemExit(f"README.md has no place for {study!r}: wanted <!-- made: {study} --> ... <!-- end -->")
-    return pattern.sub(lambda found: f"{found[1]}{content}\n{found[2]}", text)
-
-
 def table(report: depthscope.Report) -> str:
     """The finding in a sentence, where it was measured, and the verdicts; the page has the estimates."""
     facts = report.document["provenance"]
@@ -60,11 +55,6 @@ def table(report: depthscope.Report) -> str:
         star = " **(confirmatory)**" if finding.confirmatory else ""
         lines.append(f"| {mark} {finding.verdict} | {cell(finding.text['en'])}{star} |")
     return "\n".join(lines)
-
-
-def cell(text: str) -> str:
-    """Text that a Markdown table bears."""
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results import cell, fill, fill_all
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, WATCH, README = ROOT / "docs" / "probe.md", ROOT / "docs" / "watch.md", ROOT / "README.md"
 PICTURE = ROOT / "docs" / "figures" / "probe-multiplier.png"
@@ -31,15 +35,15 @@ def tables() -> dict[str, str]:
 
     readings = ["| place | quantity | what it is |", "|---|---|---|"]
     for place, quantities in READINGS.items():
-        readings += [f"| {place} | `{name}` | {_cell(text)} |" for name, text in quantities.items()]
+        readings += [f"| {place} | `{name}` | {cell(text)} |" for name, text in quantities.items()]
     conditions = ["| field | type |", "|---|---|", "| `step` | updates done before |"]
-    conditions += [f"| `{each.name}` | `{_cell(str(each.type))}` |" for each in dataclasses.fields(Conditions)]
+    conditions += [f"| `{each.name}` | `{cell(str(each.type))}` |" for each in dataclasses.fields(Conditions)]
     causes = ["| cause | meaning |", "|---|---|"]
-    causes += [f"| `{code}` | {_cell(text)} |" for code, text in CAUSES.items() if code]
+    causes += [f"| `{code}` | {cell(text)} |" for code, text in CAUSES.items() if code]
     thresholds = ["| threshold | value | what it bounds |", "|---|---|---|"]
-    thresholds += [f"| `{name}` | {value:g} | {_cell(MEANINGS[name])} |" for name, value in THRESHOLDS.items()]
+    thresholds += [f"| `{name}` | {value:g} | {cell(MEANINGS[name])} |" for name, value in THRESHOLDS.items()]
     verdicts = ["| verdict | meaning |", "|---|---|"]
-    verdicts += [f"| `{name}` | {_cell(text)} |" for name, text in VERDICTS.items()]
+    verdicts += [f"| `{name}` | {cell(text)} |" for name, text in VERDICTS.items()]
     return {
         "schema": f"`schema` is {CHECKUP_SCHEMA}.",
         "readings": "\n".join(readings),
@@ -48,17 +52,6 @@ def tables() -> dict[str, str]:
         "causes": "\n".join(causes),
         "thresholds": "\n".join(thresholds),
     }
-
-
-def fill(text: str, parts: dict[str, str]) -> str:
-    """The text with what stands between each part's marks replaced."""
-    for name, content in parts.items():
-        pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        if not pattern.search(text):
-            raise SystemExit(f"no place for {name!r}: wanted <!-- made: {name} --> ... <!-- end -->")
-        before, rest = text.split(f"<!-- made: {name} -->\n", 1)
-        text = f"{before}<!-- made: {name} -->\n{content}\n<!-- end -->{rest.split('<!-- end -->', 1)[1]}"
-    return text
 
 
 def shown() -> tuple[str, bytes]:
@@ -97,14 +90,10 @@ def watched(folder: Path) -> str:
     return said.getvalue().rstrip()
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
 def main() -> None:
     """Write, or check."""
     page = PAGE.read_text(encoding="utf-8")
-    made = fill(page, tables())
+    made = fill_all(page, tables())
     if "--check" in sys.argv[1:]:
         raise SystemExit(0 if made == page else "docs/probe.md is not what the code says: python docs/make_probe.py")
     PAGE.write_text(made, encoding="utf-8")
@@ -113,8 +102,8 @@ def main() -> None:
     readme = README.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         said = watched(Path(folder))
-    WATCH.write_text(fill(WATCH.read_text(encoding="utf-8"), {"watch": f"```text\n{said}\n```"}), encoding="utf-8")
-    README.write_text(fill(readme, {"probe": f"```text\n{words}\n```"}), encoding="utf-8")
+    WATCH.write_text(fill(WATCH.read_text(encoding="utf-8"), "watch", f"```text\n{said}\n```"), encoding="utf-8")
+    README.write_text(fill(readme, "probe", f"```text\n{words}\n```"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Nothing in that page between `<!-- made: ... -->` and `<!-- end -->` is written 
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from calibration import (
     misses,
 )
 from calibration_ranks import ARMS, RULES, SCATTERS, SEEDS, called_different, settled
+from results import fill_all
 
 from depthscope.report.charts import configure
 from depthscope.report.palette import INK, MUTED, PAPER, RULE
@@ -51,27 +51,17 @@ COLORS = ("#1f63c4", "#d9481c", "#a03d78", "#0d917e")
 
 def main() -> None:
     """Simulate, write the tables and draw the figure."""
-    text = PAGE.read_text(encoding="utf-8")
-    for name, table in (
-        ("widths", width_table()),
-        ("coverage", coverage_table()),
-        ("misses", misses_table()),
-        ("medians", median_table()),
-        ("families", family_table()),
-        ("rules", rule_table()),
-        ("ranks", rank_table()),
-    ):
-        text = fill(text, name, table)
-    PAGE.write_text(text, encoding="utf-8")
+    parts = {
+        "widths": width_table(),
+        "coverage": coverage_table(),
+        "misses": misses_table(),
+        "medians": median_table(),
+        "families": family_table(),
+        "rules": rule_table(),
+        "ranks": rank_table(),
+    }
+    PAGE.write_text(fill_all(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
     FIGURE.write_bytes(vl_convert.vegalite_to_png(figure(), scale=2.0))
-
-
-def fill(text: str, name: str, content: str) -> str:
-    """The text with what stands between a table's marks replaced."""
-    pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not pattern.search(text):
-        raise SystemExit(f"{PAGE.name} has no place for {name!r}: wanted <!-- made: {name} --> ... <!-- end -->")
-    return pattern.sub(lambda found: f"{found[1]}{content}\n{found[2]}", text)
 
 
 def percent(rate: Rate) -> str:

@@ -10,12 +10,15 @@ It needs the checkout, torch and transformers: all of the `dev` extra.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results import fill_all
 
 HERE = Path(__file__).resolve().parent
 PAGE, RECORDS = HERE / "zoo.md", HERE / "zoo.jsonl"
@@ -39,10 +42,7 @@ def main(arguments: Sequence[str]) -> None:
             print(name, file=sys.stderr)
         lines = [json.dumps(known[name], ensure_ascii=False) for name in ZOO if name in known]
         RECORDS.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    text = PAGE.read_text(encoding="utf-8")
-    for name, table in tables(read()).items():
-        text = fill(text, name, table)
-    PAGE.write_text(text, encoding="utf-8")
+    PAGE.write_text(fill_all(PAGE.read_text(encoding="utf-8"), tables(read())), encoding="utf-8")
 
 
 def read() -> list[dict[str, Any]]:
@@ -89,14 +89,6 @@ def _derivations(rows: Sequence[Row]) -> str:
         models.setdefault(row["why"], []).append(row["model"])
     lines = ["| Derivation | Models |", "| --- | --- |"]
     return "\n".join([*lines, *(f"| {why} | {', '.join(names)} |" for why, names in models.items())])
-
-
-def fill(text: str, name: str, content: str) -> str:
-    """The text with what stands between a table's marks replaced."""
-    pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not pattern.search(text):
-        raise SystemExit(f"{PAGE.name} has no place for {name!r}: wanted <!-- made: {name} --> ... <!-- end -->")
-    return pattern.sub(lambda found: f"{found[1]}{content}\n{found[2]}", text)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,7 @@ PAGE = MAKE.PAGE.read_text(encoding="utf-8")
 
 
 def test_every_table_is_made_from_the_records() -> None:
-    text = PAGE
-    for name, table in MAKE.tables(ROWS).items():
-        text = MAKE.fill(text, name, table)
-    assert text == PAGE
+    assert MAKE.fill_all(PAGE, MAKE.tables(ROWS)) == PAGE
 
 
 def test_all_nets_are_there_once() -> None:

@@ -24,9 +24,9 @@ def maker() -> ModuleType:
 
 
 def test_the_generated_tables_are_those_of_the_code(maker: ModuleType) -> None:
-    assert maker.fill(PAGE, maker.tables()) == PAGE
+    assert maker.fill_all(PAGE, maker.tables()) == PAGE
     with pytest.raises(SystemExit, match="no place for 'other'"):
-        maker.fill(PAGE, {"other": ""})
+        maker.fill(PAGE, "other", "")
 
 
 def test_the_fields_of_the_json_are_those_that_stand_in_the_document() -> None:

@@ -23,10 +23,7 @@ def maker() -> ModuleType:
 
 
 def test_every_table_is_made_from_the_records(maker: ModuleType) -> None:
-    text = PAGE
-    for name, table in maker.tables(maker.read()).items():
-        text = maker.fill(text, name, table)
-    assert text == PAGE
+    assert maker.fill_all(PAGE, maker.tables(maker.read())) == PAGE
 
 
 def test_the_records_are_those_of_the_zoo(maker: ModuleType) -> None:
