@@ -167,14 +167,13 @@ def test_from_two_blocks_to_three_hundred_it_is_drawn_and_fits(
     assert [url for url in shown.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert shown.run("document.querySelectorAll('.chart svg').length") == 4
     assert shown.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    # Names on the axis never lie on one another (a line's box is higher than its letters: 1 px is none), and the first
-    # of them is the input.
+    # Names on the axis never lie on one another, and the first of them is the input.
     boxes = """[...document.querySelectorAll('.chart svg')].map((svg) => {
       const labels = [...svg.querySelectorAll('.role-axis-label')].map((axis) => [...axis.querySelectorAll('text')]
         .filter((e) => e.getAttribute('opacity') !== '0').map((e) => e.getBoundingClientRect()));
       const names = labels.reduce((a, b) => (a.length && a[0].bottom > (b[0]?.bottom ?? 0) ? a : b), []);
       const sorted = names.sort((a, b) => a.left - b.left);
-      return [sorted.length, sorted.every((box, i) => i === 0 || sorted[i - 1].right <= box.left + 1)];
+      return [sorted.length, sorted.every((box, i) => i === 0 || sorted[i - 1].right <= box.left + 0.5)];
     })"""
     for count, apart in shown.run(boxes):
         assert 3 <= count <= blocks + 1

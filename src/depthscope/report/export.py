@@ -42,7 +42,8 @@ def figures(results: Results, findings: Sequence[Finding], *, lang: Lang = "en")
     if hero:
         panel = hero.panels[0].draw(width=WIDTHS[1])
         title = words.pick(results.study.title, results.study.name)
-        found["hero"] = _finished([panel], title, words.pick(results.study.question))
+        legend = () if hero.tagged else hero.legend  # names that stand beside their lines need none
+        found["hero"] = _finished([panel], title, words.pick(results.study.question), legend)
     for view in content.views(results, words):
         for block in gallery.blocks(results, view, estimates, words):
             charts = _still(block, words)

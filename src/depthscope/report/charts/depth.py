@@ -179,7 +179,7 @@ def _names(names: Sequence[str], title: str) -> alt.Axis:
         labelAlign="right" if many else "center",
         labelBaseline="middle" if many else "top",
         labelOverlap="greedy",
-        labelSeparation=3,
+        labelSeparation=6 if many else 3,  # upright, their lines are higher than the letters that are counted
         labelLimit=130 if many else 110,
         labelFontSize=11,
         tickOpacity=0.6,
