@@ -8,7 +8,7 @@ from typing import Any
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.headline import headline as make_headline
 from depthscope.analysis.table import Results
-from depthscope.report import arms, content, gallery, glossary, held, judged, ranking, recipe, sections, tuned
+from depthscope.report import arms, content, gallery, glossary, held, judged, ranking, recipe, sections, texts, tuned
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
 from depthscope.report.sheet import Charts, fill, placed, placed_claim
@@ -76,6 +76,7 @@ def render(
         "level": estimates.level,
         "parts": parts,
         "tuned": tuned.tuned(results, words),
+        "texts": texts.texts(results, words),
         "diagnoses": sections.diagnoses(results, words),
         "controls": held.control_cards(results, words),
         "by_design": held.by_design(results, words),
@@ -97,6 +98,7 @@ def _toc(context: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
     tuning = [("tuned", context["tuned"]["title"])] if context["tuned"] else []
     found = tuning + found if tuning and context["tuned"]["first"] else found + tuning
     for key, id_, name in (
+        ("texts", "samples", "texts_section"),
         ("diagnoses", "diagnosis", "diagnosis_section"),
         ("controls", "control", "control_section"),
         ("failures", "failures", "failures_section"),

@@ -15,6 +15,7 @@ from depthscope.report.strings_model import MODEL
 from depthscope.report.strings_pairing import PAIRING
 from depthscope.report.strings_ranking import RANKING
 from depthscope.report.strings_recipe import RECIPE
+from depthscope.report.strings_texts import TEXTS
 from depthscope.report.strings_time import TIME
 
 Lang = Literal["en", "zh"]
@@ -224,7 +225,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "y_error": ("relative error", "相对误差"),
 }
 
-_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE | RANKING | ARMS | TIME
+_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE | RANKING | ARMS | TIME | TEXTS
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {lang: MappingProxyType({key: texts[index] for key, texts in _ALL.items()}) for index, lang in enumerate(LANGS)}
 )
