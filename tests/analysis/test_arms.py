@@ -114,7 +114,14 @@ def test_what_is_not_paired_or_not_known(results: Results, digests: dict[str, An
 
 
 def test_orders_are_compared_where_there_are_batches(make_results: MakeResults) -> None:
-    base = {"backend": "torch", "family": "cifar_resnet", "norm": "batch", "activation": "relu", "init": "he_fan_in"}
+    base = {
+        "backend": "torch",
+        "measures": [],
+        "family": "cifar_resnet",
+        "norm": "batch",
+        "activation": "relu",
+        "init": "he_fan_in",
+    }
     batches = {"data": "images", "batch_size": 10, "padding": 1, "augment": "crop_flip"}
     arms = (Arm(name="plain", set={"shortcut": "none"}), Arm(name="res", set={"shortcut": "A"}))
     results = make_results(lambda cell: {}, base={**base, **batches}, arms=arms, axes={"depth": [8, 14]})
