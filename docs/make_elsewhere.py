@@ -23,8 +23,8 @@ from depthscope.analysis.table import ResultRow
 PAGE = Path(__file__).resolve().parent / "elsewhere.md"
 FIGURES = {
     "microgpt": ("hero", "profile-names"),
-    "transformer": ("hero",),
-    "deepnorm": ("hero",),
+    "transformer": ("hero", "depth-post", "profile-pre"),
+    "deepnorm": ("hero", "profile-train", "lesion-lesions"),
     "time": ("hero", "profile-flow"),
     "relational": ("hero",),
     "identity": ("hero",),

@@ -13,6 +13,7 @@ import depthscope
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.ranking import RankedArm, Ranking, rankings
 from depthscope.analysis.summarise import CellSummary, summarise
+from depthscope.analysis.wording import METRIC_NAMES
 from depthscope.report.numbers import interval, number
 from depthscope.report.sections import excess
 
@@ -162,13 +163,13 @@ def ranks(report: depthscope.Report, found: Ranking) -> str:
 
 def cells(report: depthscope.Report, part: str) -> str:
     """The table of a part that is not ranked: each cell's mean and interval, of what its claims are about first."""
-    claims = [claim.metric for claim in report.results.study.claims if claim.part == part]
+    own = [claim.metric for claim in report.results.study.claims if claim.part == part]
     trains = any(row.spec.steps for row in report.results.rows if row.cell.part == part)
-    metrics = tuple(dict.fromkeys([*claims, *(USUAL if trains else ())]))
+    metrics = tuple(dict.fromkeys([*own, *(USUAL if trains else ())]))
     found: list[CellSummary] = [each for each in summarise(report.results, metrics) if each.part == part]
     shown = [metric for metric in metrics if any(metric in each.estimates for each in found)]
     names = arm_names(report, part)
-    heads = ["arm", "at", "n", "parameters", *(metric.replace("_", " ") for metric in shown)]
+    heads = ["arm", "at", "n", "parameters", *(METRIC_NAMES["en"].get(metric, metric) for metric in shown)]
     rows = []
     for each in found:
         at = ", ".join(f"{axis} {value}" for axis, value in each.axes.items()) or "–"

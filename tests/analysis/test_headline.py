@@ -280,3 +280,21 @@ def test_a_study_in_one_language_is_told_in_both(make_results: MakeResults, own:
     assert "确认性论断" in headline(results, findings, "zh")
     assert "confirmatory" in headline(results, findings, "en")
     assert other not in findings[0].text
+
+
+def test_where_depth_is_time_it_counts_steps_and_a_squared_error_has_no_unit(make_results: MakeResults) -> None:
+    cells = {"plain": "rnn", "res": "residual_rnn"}
+    arms = tuple(
+        Arm(name=name, label={"en": label, "zh": "网络"}, set={"model_options.cell": cells[name]})
+        for name, label in (("plain", "without plus signs"), ("res", "with plus signs"))
+    )
+    base = {"backend": "torch", "family": "recurrent", "data": "adding", "measures": [], "gain": 1.0}
+    results = make_results(
+        lambda cell: {"train_loss": cell.axes["depth"] * (0.01 + 0.001 * cell.seed)}, arms=arms, base=base
+    )
+    assert headline(results, (), "en") == (
+        "Going from 2 to 8 steps, the loss of the network without plus signs rose by 0.0660 on its own training "
+        "examples [95% CI 0.0511 to 0.0809, 3 seeds]; "
+        "the loss of the network with plus signs rose by 0.0660 [95% CI 0.0511 to 0.0809, 3 seeds]."
+    )
+    assert headline(results, (), "zh").startswith("从 2 步加深到 8 步，")
