@@ -282,6 +282,21 @@ def test_a_study_in_one_language_is_told_in_both(make_results: MakeResults, own:
     assert other not in findings[0].text
 
 
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("plain", "the plain network"),
+        ("vanilla RNN", "the vanilla RNN"),
+        ("vanilla RNN, rate .001", "the vanilla RNN (rate .001)"),
+        ("with plus signs", "the network with plus signs"),
+    ],
+)
+def test_an_arm_is_named_as_a_network_once(make_results: MakeResults, label: str, name: str) -> None:
+    arms = (Arm(name="plain", label={"en": label}, set={"shortcut": "none"}),)
+    results = make_results(lambda cell: {"train_accuracy": cell.axes["depth"] / 10 + cell.seed / 100}, arms=arms)
+    assert f"2 to 8 layers, {name} " in headline(results, (), "en").replace("the accuracy of ", "")
+
+
 def test_where_depth_is_time_it_counts_steps_and_a_squared_error_has_no_unit(make_results: MakeResults) -> None:
     cells = {"plain": "rnn", "res": "residual_rnn"}
     arms = tuple(

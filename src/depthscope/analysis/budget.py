@@ -44,6 +44,7 @@ from depthscope.analysis.finding import Estimate
 from depthscope.analysis.intervals import paired_t_interval
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import LoadTable
+from depthscope.analysis.units import unit_in
 
 Curve = Mapping[int, float]
 """Update -> value."""
@@ -63,11 +64,13 @@ class Curves:
         losses: seed -> training loss by update, of the runs that completed.
         rates: seed -> learning rate by update; a run without any has a constant one.
         stopped: seeds of the runs that the recipe's declared rule ended.
+        unit: of the losses; empty for squared errors.
     """
 
     losses: Mapping[int, Curve] = field(default_factory=dict)
     rates: Mapping[int, Curve] = field(default_factory=dict)
     stopped: frozenset[int] = frozenset()
+    unit: str = "nats"
 
     def held(self, seed: int, steps: Sequence[int]) -> dict[int, float]:
         """The losses of a run at these updates; of one that stopped early its last from there on."""
@@ -141,9 +144,9 @@ def tail_of(shallow: Curves, deep: Curves, *, level: float = 0.95) -> Tail:
     # The gap after another budget, g(T) + pace (g(T) - g(t0)), as a difference of two columns.
     lost = {seed: pace * (gap[since][seed] - gap[end][seed]) for seed in seeds}
     evidence = (
-        _interval(gap[end], gap[since], "change of the gap", level),
-        _interval(loss[end], loss[since], "change of the deep loss", level),
-        _interval(gap[end], lost, "gap after another budget", level),
+        _interval(gap[end], gap[since], "change of the gap", level, deep.unit),
+        _interval(loss[end], loss[since], "change of the deep loss", level, deep.unit),
+        _interval(gap[end], lost, "gap after another budget", level, deep.unit),
     )
     shrinks, falls, closes = evidence
     return Tail(
@@ -165,8 +168,8 @@ def _settled(rates: Curve) -> int:
     return 0 if at == 0 else steps[at]
 
 
-def _interval(a: Mapping[int, float], b: Mapping[int, float], name: str, level: float) -> Estimate:
-    return paired_t_interval(a, b, level=level, name=f"train_loss: {name}", unit="nats")
+def _interval(a: Mapping[int, float], b: Mapping[int, float], name: str, level: float, unit: str) -> Estimate:
+    return paired_t_interval(a, b, level=level, name=f"train_loss: {name}", unit=unit)
 
 
 def _under(estimate: Estimate) -> bool:
@@ -189,6 +192,7 @@ def read_curves(sample: Sample, load_table: LoadTable) -> Curves:
         stopped=frozenset(
             row.cell.seed for row in sample.rows if row.record is not None and row.record.outcome.stopped_early
         ),
+        unit=unit_in(sample.rows, "train_loss"),
     )
 
 

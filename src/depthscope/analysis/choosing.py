@@ -9,6 +9,7 @@ from typing import Any
 
 from depthscope.analysis.places import written
 from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.units import unit_in
 from depthscope.analysis.wording import Lang, pick, quantity, spoken
 from depthscope.study.selection import is_selection, tuned_parts
 from depthscope.study.study import Arm
@@ -127,7 +128,7 @@ def _told(results: Results, each: Candidates, field: str, metric: str, lang: Lan
         return f"{label}, {english}" if lang == "en" else f"{label}，{chinese}"
     mean = next(score.mean for score in each.choice.scores if score.value == each.choice.value)
     assert mean is not None
-    shown = quantity(mean, "accuracy" if "accuracy" in metric else "nats", lang)
+    shown = quantity(mean, unit_in([row for row in results.rows if row.cell.part == each.part], metric), lang)
     return f"{label}, {each.choice.value:g} ({shown})" if lang == "en" else f"{label}，{each.choice.value:g}（{shown}）"
 
 

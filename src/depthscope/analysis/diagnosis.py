@@ -213,7 +213,7 @@ def _changes(
             shallow.figures.get(metric, {}),
             level=level,
             name=f"{metric}: deep minus shallow",
-            unit="accuracy" if "accuracy" in metric else "nats",
+            unit="accuracy" if "accuracy" in metric else deep.curves.unit,
         )
 
     chosen = [next((metric for metric in group if change(metric, level).n), None) for group in groups]

@@ -12,6 +12,7 @@ from depthscope.analysis.intervals import has_no_spread, paired_t_interval
 from depthscope.analysis.ranking_words import ranking_sentences
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.units import unit_in
 from depthscope.analysis.verdict_words import verdict_sentence
 from depthscope.analysis.wording import Lang, pick, quantity, scale_of, spread, whole_percent
 from depthscope.study.catalog import CATALOG, Entry
@@ -22,6 +23,9 @@ METRICS = ("train_accuracy", "train_loss", "train_accuracy_running", "train_loss
 """The metrics that a headline may speak of, the first that was measured."""
 MAX_ARMS = 3
 """Arms that a headline speaks of: those of the confirmatory claim first."""
+
+RECURRENT = ("RNN", "GRU", "LSTM")
+"""Names that say network already."""
 
 _NO_INTERVAL: dict[Lang, str] = {"en": "with too few seeds to tell chance by", "zh": "种子太少，无从判断是否偶然"}
 # Of an arm that also diverged "may be no change" would be said of the seeds that it did not destroy.
@@ -58,8 +62,7 @@ def depth_changes(results: Results, part: str, *, level: float = 0.95) -> tuple[
     held = places.held(results, part)
     rows = [row for row in rows if all(row.cell.axes[key] == value for key, value in held.items())]
     metric = next((name for name in METRICS if any(row.value(name) is not None for row in rows)), METRICS[0])
-    squared = any(_entry(row).regression for row in rows)
-    unit = "accuracy" if "accuracy" in metric else "" if squared else "nats"
+    unit = unit_in(rows, metric)
     out = []
     for arm in results.study.parts[part].arms:
         found = sorted(
@@ -273,7 +276,8 @@ def _name(arm: Arm, lang: Lang) -> str:
     words = head.replace("-", " ").split()
     if lang == "en" and head[:1].islower() and len(words) <= 3 and all(word.isalpha() for word in words):
         own = f"the network {head}" if words[0] in ("with", "without") else f"the {head} network"
-        head = head if "network" in words else own
+        named = "network" in words
+        head = head if named else f"the {head}" if words[-1] in RECURRENT else own
     if not comma:
         return head
     return f"{head} ({rest})" if lang == "en" else f"{head}（{rest}）"

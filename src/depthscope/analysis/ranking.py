@@ -30,8 +30,8 @@ from depthscope.analysis.intervals import bounds_of, paired_t_interval, t_interv
 from depthscope.analysis.samples import Census, Sample
 from depthscope.analysis.simultaneous import compare_all
 from depthscope.analysis.table import Results
+from depthscope.analysis.units import unit_in
 from depthscope.study.metrics import worse_side
-from depthscope.study.scale import unit_of
 from depthscope.study.study import Part
 
 LEVEL = 0.95
@@ -167,7 +167,7 @@ def _ranking(results: Results, name: str, part: Part, cells: Sequence[Sample]) -
         part=name,
         further=_further(cells[0]),
         metric=metric,
-        unit=unit_of(metric),
+        unit=unit_in([row for found in cells for row in found.rows], metric),
         depths=tuple(depths),
         baseline=baseline,
         arms=tuple(
@@ -199,7 +199,7 @@ def _cell(results: Results, found: Sample, metric: str, counts: Mapping[Any, int
             list(values.values()),
             level=LEVEL,
             name=f"{metric}: {found.label}",
-            unit=unit_of(metric),
+            unit=unit_in(found.rows, metric),
             bounds=bounds_of(metric),
         ),
         by_seed={seed: value for seed, value in values.items() if value is not None},
@@ -259,5 +259,5 @@ def _difference(cells: Mapping[str, RankedCell], arm: str, other: str, metric: s
 
 def _minus(a: RankedCell, b: RankedCell, metric: str) -> Estimate:
     return paired_t_interval(
-        dict(a.by_seed), dict(b.by_seed), level=LEVEL, name=f"{metric}: difference", unit=unit_of(metric)
+        dict(a.by_seed), dict(b.by_seed), level=LEVEL, name=f"{metric}: difference", unit=a.estimate.unit
     )

@@ -11,6 +11,7 @@ from depthscope.analysis.finding import Estimate
 from depthscope.analysis.intervals import bounds_of, t_interval
 from depthscope.analysis.samples import Sample
 from depthscope.analysis.table import Results
+from depthscope.analysis.units import unit_in
 
 METRICS = ("train_accuracy", "test_accuracy", "train_loss", "test_loss", "train_loss_running")
 """The metrics of the table, where a run has them."""
@@ -73,7 +74,7 @@ def _summary(found: Sample, metrics: Sequence[str]) -> CellSummary:
     for metric in metrics:
         values = list(found.by_seed(metric).values())
         if any(value is not None for value in values):
-            unit = "accuracy" if "accuracy" in metric else "nats" if "loss" in metric else ""
+            unit = unit_in(found.rows, metric)
             estimates[metric] = t_interval(values, name=f"{metric}: {found.label}", unit=unit, bounds=bounds_of(metric))
     steps = [record.outcome.step for record in completed]
     return CellSummary(

@@ -129,7 +129,8 @@ def _strips(results: Results, findings: Sequence[Finding], words: Words) -> list
     declared = {claim.name: claim for claim in results.study.claims}
     strips = []
     for finding in findings:
-        draw = judged.draw_claim(finding, declared.get(finding.claim), words)
+        claim = declared.get(finding.claim)
+        draw = judged.draw_claim(finding, claim, words, rows=judged.rows_of(results, claim))
         if draw is not None:
             verdict = words(f"verdict.{finding.verdict}")
             strips.append(_named(draw(width=WIDTHS[1]), f"{verdict}: {words.pick(finding.text)}"))

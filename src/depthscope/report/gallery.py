@@ -8,10 +8,12 @@ from dataclasses import replace
 from depthscope.analysis import places
 from depthscope.analysis.headline import main_part
 from depthscope.analysis.table import Results
+from depthscope.analysis.units import squared
 from depthscope.report import charts, content, ranking
 from depthscope.report.checks import gradcheck_blocks
 from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
+from depthscope.report.named import metric_of
 from depthscope.report.numbers import number
 from depthscope.report.palette import FAINTEST, INK, ramp
 from depthscope.report.profiles import profile_blocks
@@ -99,7 +101,7 @@ def _depth_panel(
         return None
     drawn = {dot.series for dot in dots}
     series = tuple(each for each in view.series if each.name in drawn)
-    title = words.metric(metric)
+    title = metric_of(view.rows, metric, words)
     describe = words(
         "axis_describe",
         metric=title,
@@ -197,6 +199,7 @@ def _curve_panel(
     span = content.curve_span(arms)
     places = view.places
     shades, dark = ramp(arm.series.color, len(places))
+    y_title = words(quantity) if quantity == "accuracy" or squared(view.rows) else words.nats(words(quantity))
     describe = words(
         "curves_describe",
         what=words(quantity),
@@ -210,7 +213,7 @@ def _curve_panel(
             arm.curves,
             dict(zip(places, shades, strict=True)),
             x_title=words("epoch" if arm.in_epochs else "step"),
-            y_title=words("loss_nats" if quantity == "loss" else "accuracy"),
+            y_title=y_title,
             describe=describe,
             words={"axis": words.axis(view.axis)},
             domain=domain,

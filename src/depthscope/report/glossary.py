@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from depthscope.analysis.table import Results
+from depthscope.analysis.units import squared
 from depthscope.analysis.verdicts import CHANGES
 from depthscope.report.words import Words
 
@@ -19,7 +20,7 @@ def glossary(results: Results, words: Words) -> list[tuple[str, str]]:
         "twofold": any(claim.kind == "difference_in_differences" for claim in study.claims),
         "effect": any(claim.kind in CHANGES for claim in study.claims),
         "margin": any(claim.kind == "no_degradation" for claim in study.claims),
-        "nats": any(spec.steps != 0 for spec in specs),
+        "nats": any(row.spec.steps != 0 and not squared([row]) for row in results.rows),
         "seed": True,
         "options": any(spec.shortcut in ("A", "B") for spec in specs),
         "gradient": layers,

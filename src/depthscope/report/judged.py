@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from depthscope.analysis.finding import Estimate, Finding
-from depthscope.analysis.table import Results
+from depthscope.analysis.table import ResultRow, Results
 from depthscope.analysis.verdict_words import alternative
 from depthscope.analysis.verdicts import CHANGES
 from depthscope.analysis.wording import quantity, spoken, spoken_method, spoken_note, with_spread
 from depthscope.report import charts
 from depthscope.report.charts.claims import wanted_range
+from depthscope.report.named import metric_of
 from depthscope.report.numbers import interval, number, percent
 from depthscope.report.paired import pairing_lines
 from depthscope.report.words import Words
@@ -27,7 +28,16 @@ STRIP = 220
 def claims(results: Results, findings: Sequence[Finding], words: Words) -> list[dict[str, Any]]:
     """A card a finding: verdict, text, figure, reason, and the estimates behind it."""
     declared = {claim.name: claim for claim in results.study.claims}
-    return [card(finding, declared.get(finding.claim), words) for finding in findings]
+    return [
+        card(finding, claim, words, rows=rows_of(results, claim))
+        for finding in findings
+        for claim in (declared.get(finding.claim),)
+    ]
+
+
+def rows_of(results: Results, claim: Claim | None) -> tuple[ResultRow, ...]:
+    """The rows of the part that a claim is about."""
+    return tuple(row for row in results.rows if claim is not None and row.cell.part == claim.part)
 
 
 def declared(results: Results, words: Words) -> str:
@@ -62,8 +72,10 @@ def judged_estimates(finding: Finding) -> tuple[Estimate, ...]:
     return finding.estimates[: finding.num_judged]
 
 
-def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[..., Any] | None:
-    """What makes the claim's figure, or None where no estimate has a value."""
+def draw_claim(
+    finding: Finding, claim: Claim | None, words: Words, *, rows: Sequence[ResultRow] = ()
+) -> Callable[..., Any] | None:
+    """What makes the claim's figure, or None where no estimate has a value; `rows`: see `card`."""
     judged = [each for each in judged_estimates(finding) if each.value is not None]
     if not judged:
         return None
@@ -76,7 +88,7 @@ def draw_claim(finding: Finding, claim: Claim | None, words: Words) -> Callable[
     described = describe(finding, judged[0], words)
     margin = words(f"margin.{finding.expect}", margin=number(finding.margin, unit))
 
-    title = words.metric(metric)
+    title = metric_of(rows, metric, words)
     if finding.kind == "no_degradation":
         title = words("worsening_of", metric=title)
     elif _is_change(claim):
@@ -121,13 +133,14 @@ def describe(finding: Finding, estimate: Estimate, words: Words) -> str:
     )
 
 
-def card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]:
+def card(finding: Finding, claim: Claim | None, words: Words, *, rows: Sequence[ResultRow] = ()) -> dict[str, Any]:
     """What the template shows of a finding, with what draws its figure.
 
     Args:
         finding: judged.
         claim: as the study declares it; None where it no longer does.
         words: language.
+        rows: the runs that it is about, which tell the unit of their loss.
     """
     first = finding.estimates[0] if finding.estimates else None
     squares = first is not None and first.unit == "fraction" and 0 < len(first.values) <= MAX_SQUARES
@@ -143,7 +156,7 @@ def card(finding: Finding, claim: Claim | None, words: Words) -> dict[str, Any]:
         "tag": words("tag_confirmatory" if finding.confirmatory else "tag_exploratory"),
         "waffle": [bool(value) for value in first.values] if squares and first else [],
         "describe": describe(finding, first, words) if first else "",
-        "draw": None if squares else draw_claim(finding, claim, words),
+        "draw": None if squares else draw_claim(finding, claim, words, rows=rows),
         "chart": None,
         "height": 0,
         "reason": finding.reasons.get(words.lang) or finding.reason,

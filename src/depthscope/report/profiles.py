@@ -6,6 +6,7 @@ from typing import Literal
 
 from depthscope.analysis.expected import gradient_profile
 from depthscope.analysis.table import Results
+from depthscope.analysis.units import squared
 from depthscope.report import charts
 from depthscope.report.charts.profile import Level, TheoryPoint, domains_of
 from depthscope.report.content import View, significant
@@ -87,7 +88,8 @@ def _quantity(view: View, quantity: str, words: Words) -> str:
     """What a quantity is called on this view's pictures."""
     key = f"quantity.{quantity}"
     in_time = key_of(view.rows, key)
-    return words(in_time if in_time in words.table else key)
+    name = words(in_time if in_time in words.table else key)
+    return words.nats(name) if quantity == "lesion_loss" and not squared(view.rows) else name
 
 
 def _titled(view: View, key: str) -> str:

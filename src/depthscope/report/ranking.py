@@ -71,7 +71,7 @@ def ranking_block(ranking: Ranking, view: View, words: Words) -> Block | None:
     references = _references(ranking)
     shares = ranking.unit == "accuracy"
     rows = [_row(arm, ranking, labels, depths, words) for arm in ranking.arms]
-    title = words.metric(ranking.metric)
+    title = words.metric(ranking.metric, unit=ranking.unit)
     describe = words(
         "ranking_describe",
         metric=title,
@@ -181,7 +181,7 @@ def _lead(ranking: Ranking, words: Words) -> str:
     return words(
         "ranking_saturated" if saturated(ranking) else key,
         count=len(ranking.arms),
-        metric=words.metric(ranking.metric),
+        metric=words.metric(ranking.metric, unit=ranking.unit),
         where=_where(ranking, words),
         pairs=ranking.num_pairs,
         settled=ranking.num_settled,
@@ -202,7 +202,7 @@ def _lost_at(cell: RankedCell, words: Words) -> str:
 def _table(results: Results, ranking: Ranking, view: View, words: Words) -> dict[str, Any]:
     labels = {series.name: series for series in view.series}
     baseline = labels[ranking.baseline].label if ranking.baseline in labels else ranking.baseline
-    metric, points = words.metric(ranking.metric), ranking.unit == "accuracy"
+    metric, points = words.metric(ranking.metric, unit=ranking.unit), ranking.unit == "accuracy"
 
     def change(title: str) -> str:
         return words("ranking_points", title=title) if points else title

@@ -11,9 +11,11 @@ from depthscope.analysis.table import ResultRow, Results
 from depthscope.report import content
 from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
+from depthscope.report.named import metric_of
 from depthscope.report.numbers import duration, interval, number
 from depthscope.report.palette import Series
 from depthscope.report.strings import Lang
+from depthscope.report.temporal import temporal
 from depthscope.report.translate import phrases
 from depthscope.report.words import Words
 
@@ -51,6 +53,7 @@ MAX_METRICS = 6
 What a claim is judged by is shown whatever their number."""
 OF_LESIONS = ("lesion_accuracy_change", "lesion_loss_change")
 """Shown whatever the number of columns: what the run was measured for, and its figure is of layers alone."""
+OF_WEIGHTS = ("dw_factor_first", "dw_end_log_first")
 MAX_MISSING = 12
 """Cells whose missing runs are listed."""
 
@@ -117,13 +120,15 @@ def _table(view: View, estimates: Estimates, claimed: set[str], baseline: str, w
     cells = {key: estimates.cell(view, *key) for key in view.cells()}
     present = {metric for cell in cells.values() for metric in cell.estimates}
     metrics = [each for each in TABLE_METRICS if each in present and (view.trained or each not in _OF_TRAINING)]
+    # Along time one weight is shared by all steps: its gradient has no factor from one to the next.
+    metrics = [each for each in metrics if each not in OF_WEIGHTS] if temporal(view.rows) else metrics
     metrics = [
         each
         for each in TABLE_METRICS
         if each in {*metrics[:MAX_METRICS], *(claimed & present), *(set(OF_LESIONS) & set(metrics))}
     ]
     heads = [words("arm"), words.axis(view.axis), words("seeds"), words("parameters")]
-    heads += [words.metric(metric) for metric in metrics]
+    heads += [metric_of(view.rows, metric, words) for metric in metrics]
     heads.append(words("time"))
     looks = {series.name: series for series in view.series}
     rows = []

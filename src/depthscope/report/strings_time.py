@@ -20,6 +20,8 @@ TIME: dict[str, tuple[str, str]] = {
     ),
     "quantity.h_norm.time": ("|h|, the carried state", "|h|，所携带的状态"),
     "quantity.f_over_x.time": ("|F|/|x|, what a step adds over what it carries", "|F|/|x|，一步所加与所携带之比"),
+    "metric.dh_factor_first.time": ("|dL/dh| factor per step in time, step 0", "每时间步 |dL/dh| 倍数，第 0 步"),
+    "metric.dh_factor_last.time": ("|dL/dh| factor per step in time, last step", "每时间步 |dL/dh| 倍数，最后一步"),
     "recipe.family.recurrent": (
         "recurrent, unrolled; depth counts steps in time",
         "循环网络，沿时间展开；深度为时间步数",

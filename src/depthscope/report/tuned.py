@@ -11,8 +11,10 @@ from typing import Any
 from depthscope.analysis.choosing import candidates
 from depthscope.analysis.places import written
 from depthscope.analysis.table import Results
+from depthscope.report.named import metric_of
 from depthscope.report.numbers import number
 from depthscope.report.words import Words
+from depthscope.study.scale import unit_of
 from depthscope.study.tuning import Choice, Tuned, Tuning
 
 WIDTH, HEIGHT, PAD = 220.0, 56.0, 7.0
@@ -27,6 +29,7 @@ def tuned(results: Results, words: Words) -> dict[str, Any] | None:
     found = results.study.tuned
     if found is None:
         return _choosing(results, words)
+    name = metric_of(results.rows, found.metric, words)
     return {
         "first": False,
         "title": words("tuned_section", field=found.field),
@@ -34,12 +37,12 @@ def tuned(results: Results, words: Words) -> dict[str, Any] | None:
             "tuned_lead",
             each=_each(found, words),
             grid=words("list").join(f"{value:g}" for value in found.grid),
-            metric=words.metric(found.metric),
+            metric=name,
             seeds=len(found.seeds),
             validation=f"{found.validation:,}",
             runs=found.num_runs,
         ),
-        **_shown(results, [_row(found, choice, words) for choice in found.choices], words),
+        **_shown(results, [_row(found, choice, name, words) for choice in found.choices], words),
     }
 
 
@@ -47,16 +50,17 @@ def _choosing(results: Results, words: Words) -> dict[str, Any] | None:
     found, tuning = candidates(results), results.study.tuning
     if not found or tuning is None:
         return None
+    name = metric_of(results.rows, tuning.metric, words)
     lead = words(
         "choosing_lead",
         each=_each(tuning, words),
         grid=words("list").join(f"{value:g}" for value in tuning.grid),
-        metric=words.metric(tuning.metric),
+        metric=name,
         seeds=len(tuning.selection_seeds),
         validation=f"{tuning.validation:,}",
     )
     rows = [
-        _row(tuning, each.choice, words)
+        _row(tuning, each.choice, name, words)
         if each.choice
         else {
             "part": each.part,
@@ -119,9 +123,9 @@ def _label(results: Results, part_name: str, arm_name: str, words: Words) -> str
     return label
 
 
-def _row(found: Tuned | Tuning, choice: Choice, words: Words) -> dict[str, Any]:
+def _row(found: Tuned | Tuning, choice: Choice, name: str, words: Words) -> dict[str, Any]:
     lost, runs = (sum(getattr(score, key) for score in choice.scores) for key in ("num_lost", "num_runs"))
-    unit = "accuracy" if "accuracy" in found.metric else "nats"
+    unit = unit_of(found.metric)
     scores = words("list").join(
         words("tuned_score", value=f"{score.value:g}", mean=number(score.mean, unit)) for score in choice.scores
     )
@@ -138,7 +142,7 @@ def _row(found: Tuned | Tuning, choice: Choice, words: Words) -> dict[str, Any]:
         "fewer": words("tuned_lost.short", lost=lost, runs=runs) if lost and choice.fit else "",
         "inside": words("tuned_inside"),
         "lost": words("tuned_lost", lost=lost, runs=runs) if lost else "",
-        "describe": words("tuned_describe", metric=words.metric(found.metric), field=found.field, scores=scores),
+        "describe": words("tuned_describe", metric=name, field=found.field, scores=scores),
         "best": number(next((score.mean for score in choice.scores if score.value == choice.value), None), unit),
         "chart": _chart(choice, unit),
     }

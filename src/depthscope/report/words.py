@@ -8,6 +8,7 @@ from typing import Any
 
 from depthscope.analysis.wording import spoken
 from depthscope.report.strings import LANGS, STRINGS, Lang
+from depthscope.study.scale import unit_of
 
 
 class _Counting(string.Formatter):
@@ -53,6 +54,16 @@ class Words:
         """The name of an axis for readers: `depth`, that of a field where this table has one, or the field itself."""
         return self.table["depth"] if axis == "depth" else self.table.get(f"axis.{axis}", axis)
 
-    def metric(self, metric: str) -> str:
-        """The name of a summary's key for readers; where this table has none, that of `analysis`."""
-        return self.table.get(f"metric.{metric}") or spoken(metric, self.lang)
+    def metric(self, metric: str, *, unit: str | None = None) -> str:
+        """The name of a summary's key for readers; where this table has none, that of `analysis`.
+
+        Args:
+            metric: the key.
+            unit: what it is measured in; by default what the key alone tells. Nats alone stand behind a name.
+        """
+        name = self.table.get(f"metric.{metric}") or spoken(metric, self.lang)
+        return self.nats(name) if (unit_of(metric) if unit is None else unit) == "nats" else name
+
+    def nats(self, name: str) -> str:
+        """A name with the unit of a cross entropy behind it."""
+        return self("aside", text=name, more="nats")
