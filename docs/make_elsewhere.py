@@ -27,7 +27,7 @@ FIGURES = {
     "deepnorm": ("hero", "profile-train", "lesion-lesions"),
     "time": ("hero", "profile-flow"),
     "relational": ("hero",),
-    "identity": ("hero",),
+    "identity": ("hero", "profile-depth"),
 }
 """Of each study of the page, the figures shown: all whose names begin so."""
 LONGEST = 80
