@@ -11,7 +11,7 @@ import pytest
 
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.report import charts
-from depthscope.report.charts import CheckPoint, Curve, Dot, LayerValue, Mark, TheoryPoint
+from depthscope.report.charts import CheckPoint, Curve, Dot, LayerValue, Mark, Reference, TheoryPoint
 from depthscope.report.charts.base import spread
 from depthscope.report.charts.claims import wanted_range
 from depthscope.report.palette import DARK, Series, assign, mix, ramp
@@ -63,13 +63,31 @@ def test_against_axis_is_the_same_twice_and_draws_no_whisker_without_an_interval
 
 def test_a_level_is_drawn_where_it_is_near_the_values() -> None:
     def drawn(level: float) -> tuple[bool, list[float]]:
-        layers = against_axis(reference=(level, "chance")).to_dict()["layer"]
+        layers = against_axis(reference=Reference(name="chance", levels={20: level, 56: level})).to_dict()["layer"]
         domain = next(each["encoding"]["y"]["scale"]["domain"] for each in layers if "scale" in each["encoding"]["y"])
         return "text" in [each["mark"]["type"] for each in layers], domain
 
     far, near = drawn(0.001), drawn(0.3)
     assert (far[0], near[0]) == (False, True)
     assert near[1][0] < 0.3 < far[1][0] < 0.4
+
+
+def test_a_reference_that_differs_by_place_is_a_line() -> None:
+    levels = {8.0: 0.5, 20.0: 0.45, 56.0: 0.4}
+    chart = against_axis(reference=Reference(name="chance", levels=levels)).to_dict()
+    dashed = [each for each in chart["layer"] if each["mark"].get("strokeDash")]
+    assert [each["mark"]["type"] for each in dashed] == ["line"]
+    rows = chart["datasets"][dashed[0]["data"]["name"]]
+    assert {row["place"]: row["value"] for row in rows} == levels
+
+
+@pytest.mark.parametrize(("level", "drawn"), [(1.5, True), (3.0, False)])
+def test_a_level_stands_among_curves_where_their_axis_reaches_it(level: float, drawn: bool) -> None:
+    same = Reference(name="chance", levels={20: level, 56: level})
+    kinds = [each["mark"]["type"] for each in curves(reference=same).to_dict()["layer"]]
+    assert ("rule" in kinds) is drawn
+    apart = Reference(name="chance", levels={20: level, 56: level / 2})
+    assert "rule" not in [each["mark"]["type"] for each in curves(reference=apart).to_dict()["layer"]]
 
 
 @pytest.mark.parametrize(

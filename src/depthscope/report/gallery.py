@@ -13,11 +13,10 @@ from depthscope.report import charts, content, ranking
 from depthscope.report.checks import gradcheck_blocks
 from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
+from depthscope.report.guess import loss_reference, reference
 from depthscope.report.named import metric_of
-from depthscope.report.numbers import number
 from depthscope.report.palette import FAINTEST, INK, ramp
 from depthscope.report.profiles import profile_blocks
-from depthscope.report.recipe import chance
 from depthscope.report.shapes import Block, Legend, Panel, legend_of
 from depthscope.report.temporal import key_of
 from depthscope.report.words import Words
@@ -112,7 +111,7 @@ def _depth_panel(
     made = estimates.marks(view, metric)
 
     percent = "accuracy" in metric
-    guess = chance(view)
+    guess = reference(view, metric, words)
     short = len(series) <= MAX_TAGS and all(len(each.label) <= MAX_TAG for each in series)
     tagged = tags and short and {mark.series for mark in made} == drawn
 
@@ -131,7 +130,7 @@ def _depth_panel(
             },
             percent=percent,
             tags=tagged,
-            reference=(guess, words("chance", value=number(guess, "accuracy"))) if guess and percent else None,
+            reference=guess,
             width=width,
             height=height,
         )
@@ -199,6 +198,7 @@ def _curve_panel(
     span = content.curve_span(arms)
     places = view.places
     shades, dark = ramp(arm.series.color, len(places))
+    guess = loss_reference(view, words) if quantity == "loss" else None
     y_title = words(quantity) if quantity == "accuracy" or squared(view.rows) else words.nats(words(quantity))
     describe = words(
         "curves_describe",
@@ -220,6 +220,7 @@ def _curve_panel(
             span=span,
             percent=quantity == "accuracy",
             log=log,
+            reference=guess,
             width=width,
             height=height,
         )

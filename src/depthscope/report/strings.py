@@ -99,6 +99,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     # Figures
     "legend": ("arms", "组别"),
     "chance": ("chance, {value}", "随机猜测，{value}"),
+    "chance_at": ("{what}, {value}", "{what}，{value}"),
+    "chance_loss.text": ("entropy of single characters", "单个字符的熵"),
+    "chance_loss.classes": ("a guess", "随机猜测"),
+    "chance_loss.regression": ("answering the mean", "总是回答均值"),
     "x_depth": ("depth (layers)", "深度（层）"),
     "estimate": ("estimate", "估计值"),
     "low": ("{level} from", "{level} 下限"),

@@ -5,6 +5,7 @@ from depthscope.report.charts.axis import Mark as Mark
 from depthscope.report.charts.axis import against_axis as against_axis
 from depthscope.report.charts.base import FONT as FONT
 from depthscope.report.charts.base import Look as Look
+from depthscope.report.charts.base import Reference as Reference
 from depthscope.report.charts.base import configure as configure
 from depthscope.report.charts.base import rename_tables as rename_tables
 from depthscope.report.charts.claims import claim_interval as claim_interval

@@ -16,7 +16,7 @@ from depthscope.report.palette import MUTED, Series
 WIDE = "width > 640"
 """Vega's test for a plot that has room for names beside its lines."""
 NEAR = 0.35
-"""How far below the values, as a share of their range, a reference level may lie to be shown."""
+"""How far from the values, as a share of their range, a reference level may lie to be shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def against_axis(
     percent: bool = False,
     legend: bool = False,
     tags: bool = False,
-    reference: tuple[float, str] | None = None,
+    reference: base.Reference | None = None,
     width: int | None = None,
     height: int = 300,
 ) -> Any:
@@ -73,7 +73,7 @@ def against_axis(
         percent: whether values are shares of one.
         legend: a legend in the figure; pages draw their own.
         tags: names at the ends of the lines, where the figure is wide enough for them.
-        reference: a level worth knowing, such as chance, and its name; left out where it is far from all values.
+        reference: left out where all of it is far from all values, and cut off where a part of it is.
         width: pixels; None fills the container.
         height: pixels of the plot.
     """
@@ -92,9 +92,11 @@ def against_axis(
     domain = base.within_shares(_domain(dots, marks)) if percent else _domain(dots, marks)
     if reference is not None:
         low, high = domain
-        near = low - NEAR * (high - low) <= reference[0] <= high
+        reach, room = NEAR * (high - low), 0.04 * (high - low)
+        near = [level for level in reference.levels.values() if low - reach <= level <= high + reach]
+        if near:  # a name stands above its line
+            domain = (min(low, min(near) - room), max(high, max(near) + 3 * room))
         reference = reference if near else None
-        domain = (min(low, reference[0] - 0.04 * (high - low)), high) if reference else domain
 
     def place(name: str, at: float, seed: int | None = None) -> float:
         index = [each.name for each in series].index(name)
@@ -197,9 +199,16 @@ def against_axis(
             )
             layers.append(tag.encode(x=x, y=y, color=color))
     if reference is not None:
-        level = alt.Chart(tables.add([{"value": reference[0], "name": reference[1]}]))
-        rule = level.mark_rule(color=MUTED, strokeWidth=1, strokeDash=[2, 3]).encode(y=y)
-        name = level.mark_text(color=MUTED, align="left", baseline="bottom", dy=-3, fontSize=12)
+        look: dict[str, Any] = {"color": MUTED, "strokeWidth": 1, "strokeDash": [2, 3], "clip": True}
+        levels = sorted((at, level) for at, level in reference.levels.items())
+        if len({level for _, level in levels}) == 1:
+            rule = alt.Chart(tables.add([{"value": levels[0][1]}])).mark_rule(**look).encode(y=y)
+        else:
+            line_of = alt.Chart(tables.add({"place": at, "value": level} for at, level in levels))
+            rule = line_of.mark_line(**look).encode(x=x, y=y)
+        first = next(level for _, level in levels if domain[0] <= level <= domain[1])
+        named = alt.Chart(tables.add([{"value": first, "name": reference.name}]))
+        name = named.mark_text(color=MUTED, align="left", baseline="bottom", dy=-3, fontSize=12)
         layers = [rule, *layers, name.encode(y=y, x=alt.value(2), text="name:N")]
     return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -106,6 +107,14 @@ def finite(what: str, values: Iterable[float | None]) -> list[float]:
     if bad or not found:
         raise ValueError(f"figure: {what} needs finite numbers, got {bad[0] if bad else 'none at all'}.")
     return [value for value in found if value is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What values are read against, such as chance, by place of the axis: a level where all are equal, else a line."""
+
+    name: str
+    levels: Mapping[float, float]
 
 
 class Tables:

@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 
 from depthscope.report.charts import base
+from depthscope.report.palette import MUTED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ def training_curves(
     span: tuple[float, float],
     percent: bool = False,
     log: bool = False,
+    reference: base.Reference | None = None,
     legend: bool = False,
     width: int | None = None,
     height: int = 230,
@@ -51,6 +53,7 @@ def training_curves(
         words: tooltip title of `axis`.
         percent: whether values are shares of one.
         log: whether y is logarithmic.
+        reference: drawn where it is one level, among the values.
         legend: a legend in the figure; pages draw their own.
         width: pixels; None fills the container.
         height: pixels of the plot.
@@ -95,6 +98,13 @@ def training_curves(
     strong = alt.Chart(means_of).mark_line(strokeWidth=2.5, clip=True).encode(x=x, y=y, color=color)
     hits = alt.Chart(means_of).mark_point(size=160, opacity=0, filled=True).encode(x=x, y=y, tooltip=told)
     layers = [thin, strong, hits]
+    levels = set(reference.levels.values()) if reference else set()
+    if reference is not None and len(levels) == 1 and domain[0] <= min(levels) <= domain[1]:
+        level = alt.Chart(tables.add([{"y": min(levels), "name": reference.name}]))
+        rule = level.mark_rule(color=MUTED, strokeWidth=1, strokeDash=[2, 3], clip=True).encode(y=y)
+        # At the right, where a training that went well is far below it.
+        name = level.mark_text(color=MUTED, align="right", baseline="bottom", dx=-2, dy=-3, fontSize=12)
+        layers = [rule, *layers, name.encode(y=y, x=alt.value("width"), text="name:N")]
     means = [each for each in curves if each.seed is None]
     if 1 < len(places) <= 3:
         for each, shift in zip(means, _shifts(means, domain, log, height), strict=True):
