@@ -13,9 +13,10 @@ import depthscope
 from depthscope.analysis.finding import Estimate
 from depthscope.analysis.ranking import RankedArm, Ranking, rankings
 from depthscope.analysis.summarise import CellSummary, summarise
-from depthscope.analysis.wording import METRIC_NAMES
+from depthscope.report.named import metric_of
 from depthscope.report.numbers import interval, number
 from depthscope.report.sections import excess
+from depthscope.report.words import Words
 
 USUAL = ("train_accuracy", "train_loss", "test_accuracy")
 """Metrics that are told of a part that trains, beside those that its claims are about."""
@@ -164,19 +165,20 @@ def ranks(report: depthscope.Report, found: Ranking) -> str:
 def cells(report: depthscope.Report, part: str) -> str:
     """The table of a part that is not ranked: each cell's mean and interval, of what its claims are about first."""
     own = [claim.metric for claim in report.results.study.claims if claim.part == part]
-    trains = any(row.spec.steps for row in report.results.rows if row.cell.part == part)
+    rows = [row for row in report.results.rows if row.cell.part == part]
+    trains = any(row.spec.steps for row in rows)
     metrics = tuple(dict.fromkeys([*own, *(USUAL if trains else ())]))
     found: list[CellSummary] = [each for each in summarise(report.results, metrics) if each.part == part]
     shown = [metric for metric in metrics if any(metric in each.estimates for each in found)]
     names = arm_names(report, part)
-    heads = ["arm", "at", "n", "parameters", *(METRIC_NAMES["en"].get(metric, metric) for metric in shown)]
-    rows = []
+    heads = ["arm", "at", "n", "parameters", *(metric_of(rows, metric, Words("en")) for metric in shown)]
+    lines = []
     for each in found:
         at = ", ".join(f"{axis} {value}" for axis, value in each.axes.items()) or "–"
         count = "–" if each.parameters is None else f"{each.parameters:,}"
-        rows.append([names[each.arm], at, f"{each.n} of {each.num_runs}", count])
-        rows[-1] += [_mean(each.estimates[metric]) if metric in each.estimates else "–" for metric in shown]
-    return table(heads, rows, words=2)
+        lines.append([names[each.arm], at, f"{each.n} of {each.num_runs}", count])
+        lines[-1] += [_mean(each.estimates[metric]) if metric in each.estimates else "–" for metric in shown]
+    return table(heads, lines, words=2)
 
 
 def chance(report: depthscope.Report, part: str) -> str:

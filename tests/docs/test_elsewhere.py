@@ -99,7 +99,7 @@ def names(tmp_path_factory: pytest.TempPathFactory, real_data: Path) -> Path:
 def test_the_page_is_filled_from_records_with_what_the_networks_wrote(names: Path) -> None:
     part = filled(names / "out", names)
     assert "12 runs" in part
-    assert "| arm | at | n | parameters | test loss |" in part  # of the claim, before what is usual
+    assert "| arm | at | n | parameters | test loss (nats) |" in part  # of the claim, before what is usual
     assert "with \\| a plus | depth 3 | 2 of 2" in part
     (written,) = re.findall(r"\| arm \| depth \| sample \| train loss \|\n.*?\n((?:\|.*\n)+)", part)
     rows = [line.split(" | ") for line in written.splitlines()]
