@@ -21,7 +21,8 @@ from depthscope.study.study import Arm
 
 _OPTIONS_OF: dict[str, str] = {kind: field for field, kind in OPTION_FIELDS.items()}
 Setting = dict[str, Any]
-"""key: the field; named: whether its value is a name of the catalogue or user code; code: as a file says it;
+"""key: the field; named: whether its value is a name of the catalogue or user code; of: of an option the name that it
+belongs to, else empty; code: as a file says it;
 text: what it is; papers: of (short citation, title)."""
 
 
@@ -39,7 +40,9 @@ def arms(results: Results, view: View, words: Words) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     shared = list(_unless(made, rows, words))
     if shared:
-        found.append({"label": words("arms.unless"), "symbol": None, "settings": shared, "note": "", "derived": ""})
+        found.append(
+            {"label": words("arms.unless"), "symbol": None, "settings": _merged(shared), "note": "", "derived": ""}
+        )
     known = {each["key"] for each in shared}
     for series in view.series:
         arm = part.arm(series.name)
@@ -56,12 +59,37 @@ def arms(results: Results, view: View, words: Words) -> list[dict[str, Any]]:
     return found if any(each["settings"] or each["note"] or each["derived"] for each in found) else []
 
 
-def _merged(settings: Iterable[Setting], known: Container[str]) -> list[Setting]:
-    """Numbers whose meaning is known already stand in one line, after the rest."""
-    settings = list(settings)
-    bare = [each for each in settings if each["key"] in known and not each["named"]]
-    rest = [each for each in settings if each not in bare]
-    return [*rest, {**bare[0], "code": ", ".join(each["code"] for each in bare), "text": ""}] if bare else rest
+def _merged(settings: Iterable[Setting], known: Container[str] = ()) -> list[Setting]:
+    """What an arm sets in few lines: options under the name that they are of, and numbers whose meaning is known.
+
+    Args:
+        settings: one for each name.
+        known: keys whose meaning stands above already.
+    """
+    lines: dict[str, list[Setting]] = {}
+    for each in settings:
+        line = each["key"]
+        if not each["named"]:
+            line = each["key"].partition(".")[0] if each["of"] else "numbers" if each["key"] in known else line
+        lines.setdefault(line, []).append({**each, "text": ""} if each["key"] in known and not each["named"] else each)
+    return [found[0] if found[0]["named"] else _line(found) for found in sorted(lines.values(), key=_last)]
+
+
+def _last(line: Sequence[Setting]) -> int:
+    """Names first, then numbers, then options."""
+    return 0 if line[0]["named"] else 2 if line[0]["of"] else 1
+
+
+def _line(settings: Sequence[Setting]) -> Setting:
+    """Numbers, or the options of one name, in one line; where there are several each says which its meaning is of."""
+    first, alone = settings[0], len(settings) == 1
+    codes, texts = [], []
+    for each in settings:
+        short = each["key"].partition(".")[2] if each["of"] else each["key"]
+        codes.append(each["code"].removeprefix(each["key"].removesuffix(short)))
+        texts += [each["text"] if alone else f"{short}: {each['text']}"] if each["text"] else []
+    code = ", ".join(codes)
+    return {**first, "code": f"{first['of']}: {code}" if first["of"] else code, "text": "; ".join(texts)}
 
 
 def _fields(given: Mapping[str, Any], tuned: str | None) -> list[str]:
@@ -104,7 +132,15 @@ def _settings(names: Sequence[str], specs: Sequence[Mapping[str, Any]], words: W
         else:
             key = f"arms.field.{name}"
             text = words(key) if key in words.table else ""
-            yield {"key": name, "named": False, "code": f"{name} = {written(values[0])}", "text": text, "papers": []}
+            code = f"{name} = {written(values[0])}"
+            of = _of(field, specs) if option else ""
+            yield {"key": name, "named": False, "of": of, "code": code, "text": text, "papers": []}
+
+
+def _of(field: str, specs: Sequence[Mapping[str, Any]]) -> str:
+    """The name that options are of, where the specs share it; else that of their field."""
+    names = {spec[OPTION_FIELDS[field]] for spec in specs}
+    return str(names.pop()) if len(names) == 1 else field
 
 
 def _named(kind: Any, name: str, names: Sequence[str], specs: Sequence[Mapping[str, Any]], words: Words) -> Setting:
@@ -120,6 +156,7 @@ def _named(kind: Any, name: str, names: Sequence[str], specs: Sequence[Mapping[s
     return {
         "key": kind,
         "named": True,
+        "of": "",
         "code": ", ".join(code),
         "text": words.table.get(f"name.{kind}.{name}", summary),
         "papers": [short(BIBTEX[source], words("arms.et_al")) for source in sources],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from depthscope.report.content import View
@@ -22,6 +22,15 @@ _OPTIONS = {
     "optimizer": "optimizer_options",
     "schedule": "schedule_options",
 }
+COUNTED = {
+    **dict.fromkeys(("cifar10", "images"), "images"),
+    **dict.fromkeys(("adding", "copy"), "sequences"),
+    "names": "names",
+    "shakespeare": "windows",
+}
+"""What the examples of a data set are called, where it is not `examples`."""
+SUMMARISED = ("data", "family", "init")
+"""Fields whose names say less than the catalogue's summary does."""
 CLASSES = {"cifar10": 10, "images": 10}
 
 
@@ -39,7 +48,9 @@ def recipe(view: View, words: Words) -> list[tuple[str, str]]:
             found.append((words(f"recipe.row.{row}"), words("recipe.comma").join(told)))
     # The options of what varies go with it, name by name: the list of arms has them.
     varied = [field for field in varied if OPTION_FIELDS.get(field.partition(".")[0]) not in varied]
-    told = [_varied(field, view, words) for field in varied if not (untrained and field in _ROWS["training"])]
+    told = list(
+        _told([field for field in varied if not (untrained and field in _ROWS["training"])], shared, view, words)
+    )
     if told:
         found.append((words("recipe.row.varied"), words("recipe.comma").join(told)))
     return found
@@ -87,8 +98,13 @@ def _field(field: str, shared: Mapping[str, Any], words: Words) -> Iterator[str]
     if field == "batch_size" and value is None:
         yield words("recipe.full_batch")
     elif value not in (None, "none", 0, False):
-        # A name has a sentence of its own, or one for its family, or that of its field; user code has none.
-        keys = (f"recipe.{field}.{value}", f"recipe.{field}.{shared.get('family')}", f"recipe.{field}")
+        # A name has a sentence of its own, or for its family, or that of the catalogue; user code has none.
+        keys = (
+            f"recipe.{field}.{value}",
+            f"recipe.{field}.{shared.get('family')}",
+            f"name.{field}.{value}" if field in SUMMARISED else "",
+            f"recipe.{field}",
+        )
         key = next((each for each in keys if each in words.table), None)
         yield words(key, value=written(value)) if key else str(value)
     start = f"{_OPTIONS[field]}." if field in _OPTIONS else None
@@ -96,10 +112,30 @@ def _field(field: str, shared: Mapping[str, Any], words: Words) -> Iterator[str]
         if start and name.startswith(start) and option not in (None, "none", 0, False, ""):
             short = name.removeprefix(start)
             key = f"recipe.{field}.{short}"
-            if key in words.table:
+            counted = f"{key}.{COUNTED.get(shared.get('data', ''), 'examples')}"
+            if counted in words.table:
+                yield words(counted, value=written(option))
+            elif option is True and f"arms.field.{name}" in words.table:
+                yield words(f"arms.field.{name}")
+            elif key in words.table:
                 yield words(key, value=written(option))
             else:
                 yield words("recipe.option", name=short, value=written(option))
+
+
+def _told(varied: Sequence[str], shared: Mapping[str, Any], view: View, words: Words) -> Iterator[str]:
+    """What varies, the options of one name together."""
+    options: dict[str, list[str]] = {}
+    for name in varied:
+        field, _, option = name.partition(".")
+        if option and f"recipe.field.{name}" not in words.table:
+            options.setdefault(field, []).append(option)
+        else:
+            yield _varied(name, view, words)
+    for field, names in options.items():
+        yield words(
+            "recipe.options_of", options=words("list").join(names), name=shared.get(OPTION_FIELDS[field], field)
+        )
 
 
 def _varied(field: str, view: View, words: Words) -> str:
