@@ -13,6 +13,7 @@ from depthscope.study.catalog import CATALOG, Kind, check_name, fill_options, is
 from depthscope.study.depths import depth_faults
 from depthscope.study.faults import FieldFaults
 from depthscope.study.mlp import mlp_faults
+from depthscope.study.sequences import sequence_faults
 
 MATHEMATICS = 1
 """Counted up when a change of code changes the numbers of a run whose spec stayed the same."""
@@ -224,6 +225,7 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield field, f"{shortcut!r} starts at 0 too; a branch with both has no gradient, and stays 0."
     if values.get("family") == "mlp":
         yield from mlp_faults(values)
+    yield from sequence_faults(values)
 
 
 def _refusals(kind: Kind, name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

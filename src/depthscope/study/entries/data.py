@@ -64,6 +64,7 @@ DATA: Mapping[str, Entry] = {
         targets=both("depthscope.data.text:shakespeare"),
         options={"length": 64, "num_train": 15_685, "num_test": 1_742, "validation": 0},
         untested={"num_test": 0},
+        by_position=True,
         limits={
             "length": "[1, 100000]",
             "num_train": "[1, 1003853]",
@@ -77,6 +78,7 @@ DATA: Mapping[str, Entry] = {
         targets=both("depthscope.data.text:names"),
         options={"num_train": 28_829, "num_test": 3_204, "validation": 0},
         untested={"num_test": 0},
+        by_position=True,
         limits={"num_train": "[1, 32033]", "num_test": "[0, 32032]", "validation": "[0, 32032]"},
         sources=("karpathy2022makemore",),
     ),
@@ -95,6 +97,7 @@ DATA: Mapping[str, Entry] = {
         targets=both("depthscope.data.sequences:copy"),
         options=_DRAWN,
         untested={"num_test": 0},
+        by_position=True,
         by_depth=True,
         limits=_DRAWN_LIMITS,
         sources=("hochreiter1997lstm", "arjovsky2016unitary"),

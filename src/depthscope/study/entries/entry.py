@@ -32,6 +32,7 @@ class Entry:
         by_seed: of a data set, whether each seed draws one of its own; otherwise all share one.
         by_depth: of a data set, whether its length in time is the network's depth, which its function then takes.
         regression: of a data set, whether it asks for numbers and not for classes; then there is no accuracy.
+        by_position: of a data set, whether each place of a sequence has an answer of its own.
         sequential: of a family, whether it takes sequences, and their `length`.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
         choices: what an option of text may be.
@@ -53,6 +54,7 @@ class Entry:
     by_seed: bool = False
     by_depth: bool = False
     regression: bool = False
+    by_position: bool = False
     sequential: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
