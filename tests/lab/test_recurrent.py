@@ -166,10 +166,35 @@ def test_without_a_way_through_u_the_residual_carries_the_error_as_it_is() -> No
 
 
 def test_what_no_network_has() -> None:
-    with pytest.raises(UserError, match="width: wanted 1 or more, got 0"):
+    with pytest.raises(UserError, match="width: wanted an integer of 1 or more, got 0"):
         Recurrent(num_inputs=2, width=0, num_outputs=1)
     with pytest.raises(UserError, match="unknown init"):
         init_params(Recurrent(num_inputs=2, width=2, num_outputs=1), [0], init="xavier")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ((1, 5, 6, 3), (1, 5, 1), r"x: wanted shape \[S, N, T, 2\], got \[1, 5, 6, 3\]"),
+        ((1, 5, 0, 2), (1, 5, 1), r"x: wanted shape \[S, N, T, 2\], got \[1, 5, 0, 2\]"),
+        ((5, 6, 2), (1, 5, 1), r"x: wanted shape \[S, N, T, 2\], got \[5, 6, 2\]"),
+        ((3, 5, 6, 2), (1, 5, 1), "x: wanted 1 or 2 rows, one a seed, got 3"),
+        ((1, 5, 6, 2), (1, 5), r"y: wanted shape \[S, 5, 1\], got \[1, 5\]"),
+        ((1, 5, 6, 2), (1, 1, 1), r"y: wanted shape \[S, 5, 1\], got \[1, 1, 1\]"),
+        ((1, 5, 6, 2), (3, 5, 1), "y: wanted 1 or 2 rows, one a seed, got 3"),
+    ],
+)
+def test_data_of_another_shape(x: tuple[int, ...], y: tuple[int, ...], message: str) -> None:
+    form = Recurrent(num_inputs=2, width=4, num_outputs=1)
+    with pytest.raises(UserError, match=message):
+        backpropagated(form, everywhere(form, 2), np.ones(x), np.ones(y))
+
+
+def test_one_step_has_no_factor() -> None:
+    form = Recurrent(num_inputs=2, width=4, num_outputs=1)
+    found = backpropagated(form, everywhere(form, 1), *drawn(1, 3, 1))
+    with pytest.raises(UserError, match="factor: wanted sequences of 2 steps or more, got 1"):
+        found.factor()
 
 
 def test_complex_parameters_give_complex_outputs() -> None:

@@ -162,7 +162,7 @@ def fit(
         the step of `memory`, which had its own.
 
     Raises:
-        UserError: parameters of other shapes than the stack has, or a schedule of another length (at the first `next`).
+        UserError: data or parameters that the form does not have; a schedule of another length (at the first `next`).
     """
     if not callable(lr) and len(lr) != num_steps:
         raise UserError(f"lr: wanted {num_steps} values, one a step, got {len(lr)}.")

@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from depthscope.core.errors import UserError
 from depthscope.core.profile import Layer
 from depthscope.lab import stacks
+from depthscope.lab.given import check_labels, check_shape, check_tokens
 from depthscope.lab.network import Network, stack_layers
 from depthscope.lab.reading import Net
 from depthscope.lab.stacks import Stack
@@ -64,7 +65,7 @@ def init_params(
     cast: one more layer, another seed in the group or another precision shifts no other draw.
 
     Raises:
-        UserError: an unknown `init`, or a gain that the form does not have.
+        UserError: an unknown `init`, a gain that the form does not have, or a type of integers.
     """
     if not isinstance(form, Gpt):
         return stacks.init_params(
@@ -89,6 +90,22 @@ def forward_flops(form: Form) -> int:
 def layer_table(form: Form) -> tuple[Layer, ...]:
     """The layers that a profile of this network speaks of, from the input on."""
     return gpt_layers(form) if isinstance(form, Gpt) else stack_layers(form)
+
+
+def check_inputs(form: Form, x: Array) -> None:
+    """Refuse inputs that the form does not take: it wants points [S, N, I], or tokens [S, N, T]."""
+    if isinstance(form, Gpt):
+        check_shape("x", x, "S", "N", form.length)
+        check_tokens("x", x, form.num_tokens)
+    else:
+        check_shape("x", x, "S", "N", form.num_inputs)
+
+
+def check_data(form: Form, x: Array, y: Array) -> None:
+    """Refuse inputs that the form does not take, and labels that do not answer them: [S, N], or [S, N, T]."""
+    check_inputs(form, x)
+    check_shape("y", y, *x.shape[: 3 if isinstance(form, Gpt) else 2])
+    check_labels("y", y, form.num_tokens if isinstance(form, Gpt) else form.num_classes)
 
 
 def as_input(form: Form, x: Array, dtype: DTypeLike) -> Array:

@@ -108,7 +108,7 @@ def gradient_check(
         For every method and step size a row for each tensor, then one over all tensors.
 
     Raises:
-        UserError: more than one seed.
+        UserError: more than one seed, or data that the form does not take.
     """
     if len(y) != 1:
         raise UserError(f"gradient check: wanted one seed, got {len(y)}. Slice params, x and y to [k : k + 1].")

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from depthscope.core.errors import UserError
 from depthscope.lab import layers
-from depthscope.lab.forms import Form, as_input, as_labels, make_network, parameter_shapes
+from depthscope.lab.forms import Form, as_input, as_labels, check_data, make_network, parameter_shapes
+from depthscope.lab.given import check_real
 from depthscope.lab.judge import accuracy
 from depthscope.lab.reading import Net
 
@@ -38,12 +39,14 @@ class Group:
     def __init__(self, form: Form, params: Mapping[str, Array], x: Array, y: Array, batches: Batches | None) -> None:
         self.form, self.batches = form, batches
         self.shapes = parameter_shapes(form)
+        check_data(form, x, y)
         num_seeds = len(y)
         for name, shape in self.shapes.items():
             got = params[name].shape if name in params else "nothing"
             if got != (num_seeds, *shape):
                 raise UserError(f"params[{name!r}]: wanted shape {(num_seeds, *shape)}, got {got}.")
         self.dtype = params[next(iter(self.shapes))].dtype
+        check_real("params", self.dtype)
         self.w_SP = np.concatenate([params[name].reshape(num_seeds, -1) for name in self.shapes], axis=1)
         self.members = np.arange(num_seeds)
         self.x, self.y = x, y

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depthscope.lab import layers
-from depthscope.lab.forms import Form, as_input, as_labels, make_network
+from depthscope.lab.forms import Form, as_input, as_labels, check_data, check_inputs, make_network
 
 Array = NDArray[Any]
 
@@ -41,7 +41,11 @@ def evaluate(
 
     Returns:
         Loss [S] in nats, accuracy [S] as a fraction.
+
+    Raises:
+        UserError: data that the form does not take.
     """
+    check_data(form, x, y)
     if at_once is None or at_once >= y.shape[1]:
         return _judge(form, params, x, as_labels(y))
     figures_2S, asked_S = np.zeros((2, len(y))), np.zeros(len(y))
@@ -55,7 +59,16 @@ def evaluate(
 
 
 def scores(form: Form, params: Mapping[str, Array], x: Array) -> Array:
-    """What each seed's network says of these inputs, in float64: [S, classes, answers]."""
+    """What each seed's network says of these inputs, in float64: [S, classes, answers].
+
+    Raises:
+        UserError: inputs that the form does not take.
+    """
+    check_inputs(form, x)
+    return _scores(form, params, x)
+
+
+def _scores(form: Form, params: Mapping[str, Array], x: Array) -> Array:
     wide = {name: np.asarray(value, np.float64) for name, value in params.items()}
     net = make_network(form, x.shape[0], x.shape[1], np.float64)
     return net.forward(wide, as_input(form, x, np.float64))
@@ -64,6 +77,6 @@ def scores(form: Form, params: Mapping[str, Array], x: Array) -> Array:
 def _judge(
     form: Form, params: Mapping[str, Array], x: Array, y_SN: Array
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    scores_SCN = scores(form, params, x)
+    scores_SCN = _scores(form, params, x)
     loss_S, _ = layers.cross_entropy_forward(scores_SCN, y_SN)
     return np.asarray(loss_S, np.float64), accuracy(scores_SCN, y_SN)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from depthscope.core.errors import UserError
 from depthscope.core.profile import Profile, Row
 from depthscope.lab import layers
-from depthscope.lab.forms import Form, as_input, as_labels, layer_table, make_network
+from depthscope.lab.forms import Form, as_input, as_labels, check_data, layer_table, make_network
 from depthscope.lab.reading import Net
 
 Array = NDArray[Any]
@@ -45,7 +45,11 @@ def gradients(form: Form, params: Mapping[str, Array], x: Array, y: Array) -> tu
 
     Returns:
         The network with its boundary tensors and their gradients kept, and the gradient of every parameter.
+
+    Raises:
+        UserError: data that the form does not take.
     """
+    check_data(form, x, y)
     dtype = np.result_type(np.float64, *params.values())
     wide = {name: np.asarray(value, dtype) for name, value in params.items()}
     net, y_SN = make_network(form, x.shape[0], x.shape[1], dtype, keep_grads=True), as_labels(y)

@@ -45,6 +45,7 @@ from depthscope.core import draws
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.streams import stream
 from depthscope.lab import layers
+from depthscope.lab.given import check_count, check_seeds, check_shape
 from depthscope.lab.gradcheck import relative_error
 
 Array = NDArray[Any]
@@ -76,8 +77,7 @@ class Recurrent:
 
     def __post_init__(self) -> None:
         for name in ("num_inputs", "width", "num_outputs"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name}: wanted 1 or more, got {getattr(self, name)}.")
+            check_count(name, getattr(self, name), 1)
 
 
 def parameter_shapes(form: Recurrent) -> dict[str, tuple[int, ...]]:
@@ -149,7 +149,14 @@ class Forward:
 
 
 def forward(form: Recurrent, params: Mapping[str, Array], x_SNTI: Array) -> Forward:
-    """One forward pass, see the module. A seed axis of 1 in `x_SNTI` is broadcast."""
+    """One forward pass, see the module. A seed axis of 1 in `x_SNTI` is broadcast.
+
+    Raises:
+        UserError: inputs of another shape.
+    """
+    check_shape("x", x_SNTI, "S", "N", "T", form.num_inputs)
+    if (num_seeds := len(params["recurrent.weight"])) > 1:  # one network may read the sequences of many
+        check_seeds("x", x_SNTI, num_seeds)
     x_TSIN = np.ascontiguousarray(x_SNTI.transpose(2, 0, 3, 1))
     # What the inputs bring does not wait for the state: all steps in one product.
     f_TSWN = layers.linear_forward(x_TSIN, params["stem.weight"], params["biases.state"])
@@ -165,7 +172,15 @@ def forward(form: Recurrent, params: Mapping[str, Array], x_SNTI: Array) -> Forw
 
 
 def squared_error(output_SKN: Array, y_SNK: Array) -> tuple[Array, Array]:
-    """L = mean over examples and outputs of (o - y)^2 of each seed [S], and dL/do = 2 (o - y)/(N K) [S, K, N]."""
+    """L = mean over examples and outputs of (o - y)^2 of each seed [S], and dL/do = 2 (o - y)/(N K) [S, K, N].
+
+    A seed axis of 1 in `y_SNK` is broadcast.
+
+    Raises:
+        UserError: targets of another shape than the outputs.
+    """
+    check_shape("y", y_SNK, "S", *output_SKN.shape[:0:-1])
+    check_seeds("y", y_SNK, len(output_SKN))
     apart_SKN = output_SKN - y_SNK.swapaxes(-1, -2)
     num = apart_SKN.shape[-1] * apart_SKN.shape[-2]
     # Not the square of an absolute value: analytic.
@@ -194,8 +209,14 @@ class Flow:
         return norm_TS
 
     def factor(self) -> Array:
-        """Of |dL/dh_t|, a step toward the past: (first step / last step)^(1/(T-1)), the geometric mean [S]."""
+        """Of |dL/dh_t|, a step toward the past: (first step / last step)^(1/(T-1)), the geometric mean [S].
+
+        Raises:
+            UserError: a sequence of one step, which has no way back.
+        """
         norm_TS = self.dh_norm()
+        if len(norm_TS) < 2:
+            raise UserError("factor: wanted sequences of 2 steps or more, got 1.")
         factor_S: Array = np.exp((np.log(norm_TS[0]) - np.log(norm_TS[-1])) / (len(norm_TS) - 1))
         return factor_S
 
@@ -208,6 +229,9 @@ def backpropagated(form: Recurrent, params: Mapping[str, Array], x: Array, y: Ar
         params: one row a seed, float64.
         x: sequences [S, N, T, I].
         y: targets [S, N, K].
+
+    Raises:
+        UserError: sequences or targets of another shape.
     """
     found = forward(form, params, x)
     loss_S, do_SKN = squared_error(found.output_SKN, y)

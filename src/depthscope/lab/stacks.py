@@ -31,6 +31,7 @@ from numpy.typing import DTypeLike, NDArray
 from depthscope.core.draws import gaussian, orthogonal
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.streams import stream
+from depthscope.lab.given import check_count, check_real
 
 Array = NDArray[Any]
 
@@ -76,8 +77,7 @@ class Stack:
             ("num_inputs", self.num_inputs, 1),
             ("num_classes", self.num_classes, 2),
         ):
-            if value < least:
-                raise UserError(f"{what}: wanted an integer of {least} or more, got {value}.")
+            check_count(what, value, least)
         for what, name, known in (
             ("shortcut", self.shortcut, SHORTCUTS),
             ("activation", self.activation, ACTIVATIONS),
@@ -214,8 +214,9 @@ def init_params(
         Parameter name to array [S, *shape]. Biases and batch norm's shift are 0, its scale 1.
 
     Raises:
-        UserError: an unknown `init`.
+        UserError: an unknown `init`, or a type of integers.
     """
+    check_real("dtype", dtype)
     if init not in INITS:
         raise UserError(unknown_name("init", init, INITS))
     gains = {

@@ -324,7 +324,8 @@ def test_profile_by_definition(name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"depth": -1}, "depth: wanted an integer of 0 or more"),
+        ({"depth": 0}, "depth: wanted an integer of 1 or more, got 0"),
+        ({"depth": 1.5}, "depth: wanted an integer of 1 or more, got 1.5"),
         ({"width": 10}, "width 10 cannot be shared by 4 heads"),
         ({"norm": "batch"}, "norm"),
         ({"placement": "middle"}, "placement"),

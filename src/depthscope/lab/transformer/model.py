@@ -27,6 +27,7 @@ from depthscope.core.depth import gpt2_scale
 from depthscope.core.draws import gaussian, orthogonal
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.streams import stream
+from depthscope.lab.given import check_count, check_real
 
 Array = NDArray[Any]
 
@@ -47,7 +48,7 @@ class Gpt:
     """The shape of a transformer.
 
     Attributes:
-        depth: number of blocks.
+        depth: number of blocks, 1 or more.
         width: features of a place, D.
         num_tokens: tokens, V.
         length: positions, T.
@@ -83,14 +84,13 @@ class Gpt:
 
     def __post_init__(self) -> None:
         for what, value, least in (
-            ("depth", self.depth, 0),
+            ("depth", self.depth, 1),
             ("width", self.width, 1),
             ("num_tokens", self.num_tokens, 2),
             ("length", self.length, 1),
             ("heads", self.heads, 1),
         ):
-            if value < least:
-                raise UserError(f"{what}: wanted an integer of {least} or more, got {value}.")
+            check_count(what, value, least)
         for what, name, known in (
             ("shortcut", self.shortcut, SHORTCUTS),
             ("norm", self.norm, NORMS),
@@ -179,8 +179,9 @@ def init_gpt(
         Parameter name to array [S, *shape]. Biases and shifts are 0, a norm's scales 1.
 
     Raises:
-        UserError: an unknown `init`.
+        UserError: an unknown `init`, or a type of integers.
     """
+    check_real("dtype", dtype)
     if init not in INITS:
         raise UserError(unknown_name("init", init, INITS))
     params: dict[str, Array] = {}

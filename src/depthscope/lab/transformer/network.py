@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from depthscope.core.profile import Layer
 from depthscope.lab import layers
+from depthscope.lab.given import check_shape
 from depthscope.lab.reading import Reading
 from depthscope.lab.transformer import layers as own
 from depthscope.lab.transformer.model import EMBEDDING_NORM, Gpt
@@ -79,7 +80,12 @@ class GptNetwork:
             params: name to array with leading S. An axis S of 1 is broadcast.
             x: the input of unit `first`: tokens [S, N, T], or [S, D, M]. An axis S of 1 is broadcast.
             first: the unit to start from, for a caller that holds its input already.
+
+        Raises:
+            UserError: texts of another length than the form's.
         """
+        if first == 0:
+            check_shape("x", x, "S", "N", self.form.length)
         self.inputs = [x] * (first + 1)
         for at in range(first, self.num_units):
             self.inputs.append(self._forward(at, params, self.inputs[at]))
