@@ -25,7 +25,7 @@ MAX_VALUES = 60_000
 ORDER = ("dh_norm", "h_norm", "dw_norm", "dw_ratio", "f_over_x", "w_norm")
 OF_WEIGHTS = ("dw_norm", "dw_ratio", "w_norm")
 MEANS = ("dh_mean_abs", "h_mean_abs")
-LESIONS = ("lesion_loss", "lesion_accuracy")
+LESIONS = ("lesion_loss", "lesion_accuracy", "block_lesion_loss")
 """Measured once, after training: they have a picture of their own."""
 LAST = -1
 """Stands for the last step of each run, which differs where runs stop early."""
@@ -56,7 +56,7 @@ def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tu
     Args:
         results: the study's.
         view: of those results.
-        lesions: what is left without each branch, in place of what was logged during training.
+        lesions: what is left without each branch or block, in place of what was logged during training.
     """
     tables = {
         row.cell.run_id: kept
@@ -84,9 +84,9 @@ def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tu
                 some, omitted = _cell(arm, rows, tables, steps)
                 values += some
                 left_out += omitted
-        if values:
-            present = {each.quantity for each in values}
-            wanted = LESIONS if lesions else order if present & set(ORDER) else MEANS
+        present = {each.quantity for each in values}
+        wanted = LESIONS if lesions else order if present & set(ORDER) else MEANS
+        if present & set(wanted):
             found.append(
                 DepthProfile(
                     place=place,
@@ -101,25 +101,26 @@ def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tu
     return tuple(found)
 
 
-def intact(results: Results, view: View, place: float) -> tuple[Level, ...]:
+def intact(results: Results, view: View, profile: DepthProfile) -> tuple[Level, ...]:
     """What the intact networks of a depth reach on the examples of their lesions, the median over seeds of each arm.
 
     A log axis cannot show a loss of 0, which is left out.
     """
     found: dict[tuple[str, str], list[float]] = {}
     for row in view.rows:
-        table = results.load_table(row.cell.run_id, "metrics") if row.record and view.at(row) == place else None
+        table = results.load_table(row.cell.run_id, "metrics") if row.record and view.at(row) == profile.place else None
         if table is None:
             continue
         table = table.filter(pc.equal(table.column("split"), "lesion"))
         for quantity, value in zip(*(table.column(key).to_pylist() for key in ("quantity", "value")), strict=True):
             if value is not None and math.isfinite(value):
-                found.setdefault((row.cell.arm, f"lesion_{quantity}"), []).append(value)
+                for lesion in (f"lesion_{quantity}", f"block_lesion_{quantity}"):
+                    found.setdefault((row.cell.arm, lesion), []).append(value)
     made = {key: median_and_range(values).median for key, values in found.items()}
     return tuple(
         Level(series=arm, quantity=quantity, value=significant(value, 4))
         for (arm, quantity), value in made.items()
-        if value > 0 and quantity in LESIONS
+        if value > 0 and quantity in profile.quantities
     )
 
 

@@ -34,7 +34,7 @@ def _block(results: Results, view: View, words: Words, what: Literal["profile", 
     drawn = {value.series for profile in profiles for value in profile.values}
     series = tuple(each for each in view.series if each.name in drawn)
     theories = [_theory(view, profile) for profile in profiles]
-    levels = [intact(results, view, profile.place) if what == "lesion" else () for profile in profiles]
+    levels = [intact(results, view, profile) if what == "lesion" else () for profile in profiles]
     expected = [point for points in theories for point in points]
     across = [level for found in levels for level in found]
     domains = domains_of([value for profile in profiles for value in profile.values], [*expected, *across])
@@ -54,6 +54,8 @@ def _block(results: Results, view: View, words: Words, what: Literal["profile", 
         for profile, theory, level in zip(profiles, theories, levels, strict=True)
     ]
     notes = [words("profile_theory")] if any(theories) else []
+    if "block_lesion_loss" in quantities:
+        notes.append(words("lesion_blocks"))
     omitted = sum(profile.left_out for profile in profiles)
     if omitted:
         notes.append(words("profile_left_out", count=omitted))
@@ -89,7 +91,7 @@ def _quantity(view: View, quantity: str, words: Words) -> str:
     key = f"quantity.{quantity}"
     in_time = key_of(view.rows, key)
     name = words(in_time if in_time in words.table else key)
-    return words.nats(name) if quantity == "lesion_loss" and not squared(view.rows) else name
+    return words.nats(name) if quantity.endswith("lesion_loss") and not squared(view.rows) else name
 
 
 def _titled(view: View, key: str) -> str:

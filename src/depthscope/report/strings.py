@@ -187,6 +187,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "quantity.f_over_x": ("|F|/|x|, branch over skip", "|F|/|x|，支路与捷径之比"),
     "quantity.lesion_loss": ("training loss without this branch", "去掉该支路后的训练损失"),
     "quantity.lesion_accuracy": ("training accuracy without this branch", "去掉该支路后的训练准确率"),
+    "quantity.block_lesion_loss": ("training loss without this block", "去掉该块后的训练损失"),
     "lesion_section": ("One branch taken out", "去掉一个支路"),
     "lesion_caption": (
         "The trained network without one of its residual branches, at the layer where that branch ended, on the first "
@@ -194,6 +195,10 @@ _TABLE: dict[str, tuple[str, str]] = {
         "line. Lines are medians over seeds, bands reach from the smallest seed to the largest.",
         "训练好的网络去掉一个残差支路后的结果，画在该支路末端的层上；在前 256 个训练样本（或更少）上以评估模式测得；"
         "虚线为完整网络在同样样本上的结果。线为各随机种子的中位数，色带从最小值到最大值。",
+    ),
+    "lesion_blocks": (
+        "A block with all its branches taken out is drawn where the last of them ended.",
+        "去掉整个块（其全部支路）的结果画在最后一个支路末端的层上。",
     ),
     "quantity.w_norm": ("|W|, the weight", "|W|，权重"),
     "quantity.h_mean_abs": ("mean |h|", "|h| 的均值"),
