@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from depthscope.record.variants import VariantRun
 
 DECIDES = "train_loss"
-AT_CHANCE = 0.98
-"""Share of a uniform guess's loss from which on a variant is said not to have trained."""
+AT_CHANCE = (0.98, 1.02)
+"""Shares of a uniform guess's loss between which a variant is said to be at chance; higher, to be above it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Fate:
         diverged: seeds whose run diverged.
         failed: seeds whose run failed.
         reason: of the first that did not complete.
-        chance: (mean training loss, that of a uniform guess) where the first is no lower: it did not train.
+        chance: (mean training loss, that of a uniform guess) where the first is at chance or above.
     """
 
     arm: str
@@ -32,6 +32,11 @@ class Fate:
     failed: tuple[int, ...] = ()
     reason: str = ""
     chance: tuple[float, float] | None = None
+
+    @property
+    def above_chance(self) -> bool:
+        """Whether it ended worse than a uniform guess."""
+        return self.chance is not None and self.chance[0] > AT_CHANCE[1] * self.chance[1]
 
 
 def arms_of(runs: Sequence[VariantRun]) -> tuple[str, ...]:
@@ -50,18 +55,18 @@ def fates(runs: Sequence[VariantRun]) -> tuple[Fate, ...]:
                 num_runs=len(own),
                 diverged=tuple(run.seed for run in own if run.outcome.status == "diverged"),
                 failed=tuple(run.seed for run in own if run.outcome.status == "failed"),
-                chance=_at_chance(own),
+                chance=_chance(own),
                 reason=next((run.outcome.reason or "" for run in own if run.outcome.status != "completed"), ""),
             )
         )
     return tuple(found)
 
 
-def _at_chance(runs: Sequence[VariantRun]) -> tuple[float, float] | None:
+def _chance(runs: Sequence[VariantRun]) -> tuple[float, float] | None:
     losses = [run.figures[DECIDES] for run in runs if DECIDES in run.figures]
     classes = {each.num_classes for run in runs if run.first for each in run.first.conditions.values()}
     known = [each for each in classes if each and each > 1]
     if not losses or len(classes) != 1 or not known:
         return None
     mean, chance = math.fsum(losses) / len(losses), math.log(known[0])
-    return (mean, chance) if mean >= AT_CHANCE * chance else None
+    return (mean, chance) if mean >= AT_CHANCE[0] * chance else None

@@ -121,7 +121,8 @@ def headline(findings: Sequence[Finding], ends: Sequence[Fate], lang: Lang) -> l
     for fate in ends:
         if fate.chance is not None:
             loss, chance = (f"{each:.4g}" for each in fate.chance)
-            told.append(_SENTENCES["chance"][lang].format(arm=fate.arm, loss=loss, chance=chance))
+            kind = "above_chance" if fate.above_chance else "chance"
+            told.append(_SENTENCES[kind][lang].format(arm=fate.arm, loss=loss, chance=chance))
     for fate in ends:
         for kind, seeds in (("diverged", fate.diverged), ("failed", fate.failed)):
             if seeds:
@@ -169,6 +170,11 @@ _SENTENCES: dict[str, dict[Lang, str]] = {
     "chance": {
         "en": "“{arm}” is at chance (training loss {loss}, a uniform guess has {chance}): it did not train.",
         "zh": "“{arm}”处于随机水平（训练损失 {loss}，均匀猜测为 {chance}）：它没有学到东西。",
+    },
+    "above_chance": {
+        "en": "“{arm}” ends above chance (training loss {loss}, a uniform guess has {chance}): "
+        "after these steps it is worse than a guess.",
+        "zh": "“{arm}”结束时高于随机水平（训练损失 {loss}，均匀猜测为 {chance}）：训练这些步后仍不如猜测。",
     },
     "no_pair": {
         "en": "No seed on which both have it: “{a}” on {k} of {n}, “{b}” on {m} of {n}.",
