@@ -89,7 +89,8 @@ def names(
     """First names, one an example: of each letter the next one is asked, and after the last the end.
 
     The file has the most frequent names first, so that its names are put in an order drawn once, the same for every
-    seed; the first of it are to train on and the last to test on.
+    seed; the first of it are to train on and the last to test on. The file has 2,539 of its names twice: in the
+    default split 462 of the 3,204 names to test on are among those to train on too.
 
     Args:
         seed: not used: all seeds share the data.
