@@ -118,6 +118,45 @@ def test_an_accuracy_of_numbers(torch_run: Document) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("data", "options", "metric", "says"),
+    [
+        ("images", {"num_test": 0}, "test_loss", "with data_options.num_test = 0 its runs have no test examples."),
+        (
+            *("spiral", {"without_test": True}, "test_accuracy"),
+            "with data_options.without_test = true its runs have no test examples.",
+        ),
+        ("images", {}, "validation_loss", "with data_options.validation = 0 its runs have no validation examples."),
+        ("images", {"num_test": 1}, "test_loss", ""),
+        ("spiral", {}, "test_loss", ""),
+        ("images", {"validation": 8, "num_test": 0}, "validation_accuracy", ""),
+        ("mine.data:make", {"num_test": 0}, "test_loss", ""),
+        ("mine.data:make", {}, "validation_loss", ""),
+    ],
+)
+def test_a_figure_of_examples_that_are_not_there(
+    torch_run: Document, data: str, options: Document, metric: str, says: str
+) -> None:
+    base = {**torch_run, "family": "mine.net:make", "data": data, "data_options": options}
+    asked = study(base, [{"name": "own"}], metric, "own")
+    if says:
+        assert told(asked) == [("claims.0.metric", f"arm 'own' cannot have '{metric}': {says}")]
+    else:
+        assert expand(asked).cells
+
+
+def test_the_last_layer_of_a_transformer_alone(torch_run: Document) -> None:
+    gpt = {"family": "gpt", "shortcut": "identity", "norm": "rms", "init": "gpt2", "data": "names"}
+    arms: list[Document] = [
+        {"name": "conv"},
+        {"name": "gpt", "set": gpt},
+        {"name": "own", "set": {"family": "mine.net:make"}},
+    ]
+    base = {**torch_run, "measures": ["layers"]}
+    says = "arm 'conv' cannot have 'dw_end_log_first': it is of a transformer, family 'gpt', not of 'cifar_resnet'."
+    assert told(study(base, arms, "dw_end_log_first", "conv", "gpt", "own")) == [("claims.0.metric", says)]
+
+
 def test_each_reason_has_its_line(torch_run: Document) -> None:
     faults = told(study({**torch_run, "measures": ["lesion"]}, ARMS, "lesion_loss_change", "plain", "unmeasured"))
     assert len(faults) == 2

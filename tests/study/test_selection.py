@@ -231,3 +231,22 @@ def test_a_number_of_selection_seeds_never_meets_a_number_of_seeds() -> None:
     assert tuning.selection_seeds == (10_000, 10_001, 10_002)
     with pytest.raises(ValueError, match="less than or equal to 10000"):
         StudySpec(name="a", title={"en": "A"}, parts={"a": {"arms": [{"name": "a"}]}}, seeds=10_001)  # type: ignore[dict-item]
+
+
+def test_no_choice_by_an_accuracy_of_numbers(document: Document) -> None:
+    base = {"backend": "torch", "family": "mlp", "width": 8, "activation": "relu", "init": "gaussian"}
+    document["base"] = {**base, "data": "spiral", "steps": 10, "depth": 4}
+    document["parts"].pop("flow")
+    document["parts"]["main"]["arms"][1]["set"]["data"] = "identity_task"
+    with pytest.raises(FaultsError) as error:
+        study(document)
+    asks = "what data 'identity_task' asks for is near or far, not right or wrong"
+    assert error.value.faults == (("tuning.metric", f'{asks}; write metric = "validation_loss" in [tuning].'),)
+    chosen_by = selection_study(study(document, metric="validation_loss"))
+    assert expand(chosen_by).runs
+
+
+def test_a_selection_opens_no_test_set_whatever_the_study_is_ranked_by(document: Document) -> None:
+    document["parts"]["main"]["arms"].append({"name": "third", "set": {"gain": 1.5}})
+    document["parts"]["main"]["ranked"] = "test_accuracy"
+    assert expand(selection_study(study(document))).runs

@@ -13,13 +13,22 @@ from depthscope.study.study import StudySpec
 Document = dict[str, Any]
 COMMON: Document = {"backend": "torch", "width": 8, "depth": 5, "steps": 2}
 GPT: Document = {
-    **{**COMMON, "family": "gpt", "shortcut": "identity", "norm": "rms", "activation": "relu", "init": "gpt2"},
-    **{"data": "names", "backend": "numpy"},
+    **COMMON,
+    "backend": "numpy",
+    "family": "gpt",
+    "shortcut": "identity",
+    "norm": "rms",
+    "activation": "relu",
+    "init": "gpt2",
+    "data": "names",
 }
 RECURRENT: Document = {**COMMON, "family": "recurrent", "activation": "tanh", "init": "orthogonal", "data": "adding"}
 RELATIONAL: Document = {
     **COMMON,
-    **{"family": "relational", "activation": "relu", "init": "torch", "data": "nth_farthest"},
+    "family": "relational",
+    "activation": "relu",
+    "init": "torch",
+    "data": "nth_farthest",
 }
 FAULTS: list[tuple[Document, Document, str, str]] = [
     (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from depthscope.study.catalog import CATALOG
+from depthscope.study.catalog import CATALOG, Entry
 from depthscope.study.cells import Cell, matching
 from depthscope.study.claims import judged_at, selects
 from depthscope.study.run import RunSpec
 from depthscope.study.scale import unit_of
+from depthscope.study.selection import is_selection
 from depthscope.study.study import StudySpec
 
 MEASURED: Mapping[str, str] = MappingProxyType(
@@ -22,6 +23,9 @@ CONSTRUCTED = (
     *("construction_loss_change", "construction_accuracy_change"),
 )
 """Figures of a network that was put together from a shallower one."""
+
+OF_SPLIT = MappingProxyType({"test_": "test", "validation_": "validation"})
+"""The examples that metrics are of, by how their names begin, where a run may have none."""
 
 _BRANCHLESS = ("none", "dense")
 """Shortcuts with which no family of the catalogue adds anything."""
@@ -40,7 +44,8 @@ def absent_faults(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, Ru
         meant = [cell for select in asked for cell in matching(cells, claim.part, select)]
         yield from _told(f"claims.{index}.metric", claim.metric, meant, runs)
     for name, part in study.parts.items():
-        if part.ranked is not None:
+        # Runs that choose open no test set and measure nothing, whatever the study itself is ranked by.
+        if part.ranked is not None and not is_selection(study):
             meant = [cell for cell in cells if cell.part == name]
             yield from _told(f"parts.{name}.ranked", part.ranked, meant, runs)
 
@@ -63,9 +68,23 @@ def _why_absent(metric: str, spec: RunSpec) -> str | None:
         return f"what data {spec.data!r} asks for is near or far, not right or wrong; judge a loss."
     if metric in CONSTRUCTED and spec.init != "constructed":
         return f"it is of init 'constructed' alone, not of {spec.init!r}."
+    split = next((each for prefix, each in OF_SPLIT.items() if metric.startswith(prefix)), None)
+    if data and split and (without := _emptied(split, data, spec)):
+        return f"with {without} its runs have no {split} examples."
+    if metric == "dw_end_log_first" and spec.family in CATALOG["family"] and spec.family != "gpt":
+        return f"it is of a transformer, family 'gpt', not of {spec.family!r}."
     measure = next((each for prefix, each in MEASURED.items() if metric.startswith(prefix)), None)
     if measure == "lesion" and spec.family in CATALOG["family"] and spec.shortcut in _BRANCHLESS:
         return f"a network with shortcut {spec.shortcut!r} has no branch to take out."
     if measure is not None and measure not in spec.measures:
         return f"put {measure!r} among the measures of its runs."
     return None
+
+
+def _emptied(split: str, data: Entry, spec: RunSpec) -> str:
+    """The options with which a run has no such examples, as they are written; empty where it has some."""
+    options = data.untested if split == "test" else {"validation": 0} if "validation" in data.options else {}
+    given = spec.data_options
+    if not options or any(given[name] != value for name, value in options.items()):
+        return ""
+    return " and ".join(f"data_options.{name} = {str(value).lower()}" for name, value in options.items())

@@ -131,6 +131,7 @@ def tuning_faults(study: StudySpec) -> Iterator[tuple[str, str]]:
         known = dict.fromkeys(known for part in parts.values() for known in part.axes)
         if parts and axis not in known:
             yield f"tuning.by.{index}", unknown_name("axis of the tuned parts", axis, known)
+    yield from _metric_faults(study, tuning, parts)
     leave = "choose in other parts with tuning.parts"
     for name, part in parts.items():
         fixed = {key for arm in part.arms for key in _held_out(study, part, arm, tuning)}
@@ -263,6 +264,17 @@ def _grid_faults(study: StudySpec, tuning: Tuning, parts: Mapping[str, Part]) ->
                 for fault in found_in(error):
                     if ".".join(fault.path) == tuning.field:
                         yield "tuning.grid", fault.message or "a run has no such field."
+
+
+def _metric_faults(study: StudySpec, tuning: Tuning, parts: Mapping[str, Part]) -> Iterator[tuple[str, str]]:
+    """Of data that has no accuracy to choose by."""
+    if tuning.metric != "validation_accuracy":
+        return
+    every = (name for part in parts.values() for arm in part.arms for name in _taken(study, part, arm, "data"))
+    for name in dict.fromkeys(map(str, every)):
+        if name in CATALOG["data"] and CATALOG["data"][name].regression:
+            asks = f"what data {name!r} asks for is near or far, not right or wrong"
+            yield "tuning.metric", f'{asks}; write metric = "validation_loss" in [tuning].'
 
 
 def _is_number(field: str) -> bool:
