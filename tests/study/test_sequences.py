@@ -55,6 +55,14 @@ FAULTS: list[tuple[Document, Document, str, str]] = [
         *(RECURRENT, {"data": "copy"}, "base.model_options.readout"),
         "data 'copy' asks for an answer at each step; wanted 'each', got 'last'.",
     ),
+    (
+        *(RECURRENT, {"model_options": {"cell": "gru", "forget_bias": 2.0}}, "base.model_options.forget_bias"),
+        "is of cell 'lstm' alone, not of 'gru'; leave it away.",
+    ),
+    (
+        *(GPT, {"backend": "torch", "model_options": {"placement": "post", "norm_end": False}}),
+        *("base.model_options.norm_end", "is of placement 'pre' alone, not of 'post'; leave it away."),
+    ),
     # a fault of the data is told alone
     (RECURRENT, {"data": "spiral", "model_options": {"readout": "each"}}, "base.data", "takes 'adding' or 'copy'"),
 ]
@@ -78,6 +86,9 @@ def test_one_fault(base: Document, changes: Document, path: str, says: str) -> N
     "base",
     [
         *(GPT, {**GPT, "model_options": {"heads": 8}}, {**GPT, "backend": "torch"}, RELATIONAL, RECURRENT),
+        {**RECURRENT, "model_options": {"forget_bias": -2.0}},
+        {**RECURRENT, "model_options": {"cell": "gru", "forget_bias": 1.0}},
+        {**GPT, "backend": "torch", "model_options": {"placement": "post", "norm_end": True}},
         {**RECURRENT, "data": "copy", "model_options": {"readout": "each"}},
         {**RECURRENT, "data": "mine.data:make", "model_options": {"readout": "each"}},
         {**RECURRENT, "data": "mine.data:make"},
