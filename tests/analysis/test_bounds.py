@@ -98,10 +98,12 @@ def test_divergence_says_nothing_of_the_untrained_network(make_results: MakeResu
         "base": {**base, "init_options": {"from_depth": 1}},
         "arms": (Arm(name="plain", set={"shortcut": "none"}),),
     }
+    gpt = {"backend": "torch", "measures": ["layers"], "family": "gpt", "data": "names", "init": "gpt2", "gain": 1.0}
+    transformer: dict[str, Any] = {"base": {**gpt, "norm": "layer", "activation": "gelu"}}
     results = make_results(
         lambda c: {metric: 0.7 + 0.01 * c.seed, "train_loss": 1.0}, claim, difference(-0.9, metric=metric, name="d"),
         difference(-0.9, metric="train_loss", name="e"),
-        **(constructed if metric in CONSTRUCTED else {}),
+        **(constructed if metric in CONSTRUCTED else transformer if metric == "dw_end_log_first" else {}),
     )  # fmt: skip
     assert [each.verdict for each in judge(results)] == ["supported", "undecided", "undecided"]
     (row,) = [row for row in results.select("main", cell("plain", 8)) if row.cell.seed == 1]
