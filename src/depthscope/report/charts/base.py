@@ -163,12 +163,21 @@ def rename_tables(node: Any, names: Mapping[str, str]) -> None:
 _DECADES = "log(datum.value) / LN10"
 
 
-def log_axis(title: str | None, *, scale: str = "y", **more: Any) -> alt.Axis:
-    """An axis with a line and a label at each power of ten and at none between."""
+def log_axis(title: str | None, *, scale: str = "y", ratio: str = "", **more: Any) -> alt.Axis:
+    """An axis with a line and a label at each power of ten and at none between.
+
+    Args:
+        title: of the axis.
+        scale: name of its scale, whose ends decide whether the range is narrow.
+        ratio: an expression for the greater end over the lesser, where the scale has another name in a figure of
+            several charts.
+        more: further settings.
+    """
     whole = f"abs({_DECADES} - round({_DECADES})) < 1e-6"
     # A range that holds no two powers is labelled at 2, 3 and 5 as well.
     between = "indexof([2, 3, 5], round(datum.value / pow(10, floor(" + _DECADES + " + 1e-9)))) >= 0"
-    narrow = f"log(domain('{scale}')[1] / domain('{scale}')[0]) / LN10 < 2"
+    ends = ratio or f"domain('{scale}')[1] / domain('{scale}')[0]"
+    narrow = f"log({ends}) / LN10 < 2"
     plain = (
         "abs(log(datum.value) / LN10) < 2.5 ? format(datum.value, '~g') : replace(format(datum.value, '~e'), '+', '')"
     )
@@ -184,10 +193,12 @@ def log_axis(title: str | None, *, scale: str = "y", **more: Any) -> alt.Axis:
     )
 
 
-def value_axis(title: str | None, *, percent: bool = False, log: bool = False, step: float = 0.1) -> alt.Axis:
+def value_axis(
+    title: str | None, *, percent: bool = False, log: bool = False, step: float = 0.1, ratio: str = ""
+) -> alt.Axis:
     """A y axis whose title stands above it, read without turning the head; of shares, with ticks `step` apart."""
     if log:
-        return log_axis(title)
+        return log_axis(title, ratio=ratio)
     return alt.Axis(title=title, format=percents(step)) if percent else alt.Axis(title=title)
 
 

@@ -114,7 +114,7 @@ def layer_profile(
         "layer:Q", scale=alt.Scale(domain=[0, last], nice=False), axis=base.whole_axis(x_title, (0, last), ticks=8)
     )
     scale = alt.Scale(type="log", domainMin=alt.ExprRef(low), domainMax=alt.ExprRef(high), nice=False)
-    y = alt.Y("value:Q", scale=scale, axis=base.value_axis(y_title, log=True))
+    y = alt.Y("value:Q", scale=scale, axis=base.value_axis(y_title, log=True, ratio=f"({high}) / ({low})"))
     color = base.color_by_series(series, legend=legend)
     shown = f"datum.quantity == {QUANTITY} && datum.at == {AT}"
     rows = [
