@@ -289,6 +289,7 @@ def test_a_study_in_one_language_is_told_in_both(make_results: MakeResults, own:
         ("vanilla RNN", "the vanilla RNN"),
         ("vanilla RNN, rate .001", "the vanilla RNN (rate .001)"),
         ("with plus signs", "the network with plus signs"),
+        ("without +, 1/√fan_in", "the network without + (1/√fan_in)"),
     ],
 )
 def test_an_arm_is_named_as_a_network_once(make_results: MakeResults, label: str, name: str) -> None:
@@ -313,3 +314,19 @@ def test_where_depth_is_time_it_counts_steps_and_a_squared_error_has_no_unit(mak
         "the loss of the network with plus signs rose by 0.0660 [95% CI 0.0511 to 0.0809, 3 seeds]."
     )
     assert headline(results, (), "zh").startswith("从 2 步加深到 8 步，")
+
+
+@pytest.mark.parametrize(
+    ("family", "english", "chinese"),
+    [
+        ({"family": "gpt", "data": "shakespeare"}, "Going from 2 to 8 blocks, ", "从 2 个块加深到 8 个块，"),
+        ({"family": "mlp", "data": "spiral"}, "Going from 2 to 8 layers, ", "从 2 层加深到 8 层，"),
+    ],
+)
+def test_depth_is_called_by_what_it_counts(
+    make_results: MakeResults, family: dict[str, str], english: str, chinese: str
+) -> None:
+    base = {"backend": "torch", "measures": [], "gain": 1.0, "activation": "relu", **family}
+    results = make_results(lambda cell: {"train_loss": cell.axes["depth"] + 0.1 * cell.seed}, base=base)
+    assert headline(results, (), "en").startswith(english)
+    assert headline(results, (), "zh").startswith(chinese)

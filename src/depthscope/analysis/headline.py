@@ -11,11 +11,10 @@ from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
 from depthscope.analysis.ranking_words import ranking_sentences
 from depthscope.analysis.samples import Sample
-from depthscope.analysis.table import ResultRow, Results
-from depthscope.analysis.units import unit_in
+from depthscope.analysis.table import Results
+from depthscope.analysis.units import layers, unit_in
 from depthscope.analysis.verdict_words import verdict_sentence
 from depthscope.analysis.wording import Lang, pick, quantity, scale_of, spread, whole_percent
-from depthscope.study.catalog import CATALOG, Entry
 from depthscope.study.claims import confirmatory_at, selects
 from depthscope.study.study import Arm, Part
 
@@ -115,12 +114,12 @@ def _depth_sentence(results: Results, findings: Sequence[Finding], lang: Lang) -
     told = next((each for each in shown if each.change.value is not None), None)
     phrases = [_phrase(each, lang, full=each is told, depths=len(own) > 1) for each in shown]
     at = places.told(results, part, places.held(results, part))
-    layers = _layers(shown[0], lang)
+    counts = layers(shown[0].deep.rows, lang)
     if lang == "en":
-        opening = "With growing depth" if len(own) > 1 else f"Going from {low} to {high} {layers}"
+        opening = "With growing depth" if len(own) > 1 else f"Going from {low} to {high} {counts}"
         yield f"{opening}{f' at {at}' if at else ''}, {'; '.join(phrases)}."
     else:
-        opening = "随着网络加深" if len(own) > 1 else f"从 {low} {layers}加深到 {high} {layers}"
+        opening = "随着网络加深" if len(own) > 1 else f"从 {low} {counts}加深到 {high} {counts}"
         yield f"{opening}{f'（{at}）' if at else ''}，{'；'.join(phrases)}。"
 
 
@@ -155,8 +154,8 @@ def _phrase(each: DepthChange, lang: Lang, *, full: bool, depths: bool) -> str:
     name = _name(each.arm, lang)
     if depths:
         low, high = each.shallow.axes["depth"], each.deep.axes["depth"]
-        layers = _layers(each, lang)
-        name += f" (from {low} to {high} {layers})" if english else f"（{low} {layers}到 {high} {layers}）"
+        counts = layers(each.deep.rows, lang)
+        name += f" (from {low} to {high} {counts})" if english else f"（{low} {counts}到 {high} {counts}）"
     diverged = _diverged(each, lang)
     census = samples.census([each.shallow, each.deep], each.metric)
     absent = replace(census, diverged=0).notes(lang)  # what diverged is told first, before any number
@@ -248,17 +247,6 @@ def _level(each: DepthChange, lang: Lang) -> str:
     return whole_percent(level) if each.change.unit == "accuracy" else quantity(level, each.change.unit, lang)
 
 
-def _layers(each: DepthChange, lang: Lang) -> str:
-    """What depth counts."""
-    in_time = _entry(each.deep.rows[0]).by_depth
-    return ("steps" if in_time else "layers") if lang == "en" else ("步" if in_time else "层")
-
-
-def _entry(row: ResultRow) -> Entry:
-    """What the catalogue says of a run's data; of the user's own, what it says of most."""
-    return CATALOG["data"].get(row.spec.data, Entry(summary="", targets={}))
-
-
 def _object(each: DepthChange, lang: Lang) -> str:
     images = each.deep.rows[0].spec.data in ("cifar10", "images")
     accuracy = "accuracy" in each.metric
@@ -274,7 +262,7 @@ def _name(arm: Arm, lang: Lang) -> str:
     # A comma inside a name would cut the sentence in two.
     head, comma, rest = label.partition(", " if lang == "en" else "，")
     words = head.replace("-", " ").split()
-    if lang == "en" and head[:1].islower() and len(words) <= 3 and all(word.isalpha() for word in words):
+    if lang == "en" and head[:1].islower() and len(words) <= 3 and all(each.isalpha() or each == "+" for each in words):
         own = f"the network {head}" if words[0] in ("with", "without") else f"the {head} network"
         named = "network" in words
         head = head if named else f"the {head}" if words[-1] in RECURRENT else own

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from depthscope.analysis import places
 from depthscope.analysis.ranking import LEVEL, RankedArm, Ranking, rankings
 from depthscope.analysis.table import Results
+from depthscope.analysis.units import layers
 from depthscope.analysis.wording import Lang, pick, spoken
 from depthscope.study.metrics import worse_side
 
@@ -22,9 +23,10 @@ def ranking_sentences(results: Results, lang: Lang) -> Iterator[str]:
         part = results.study.parts[each.part]
         names = {arm.name: _unbroken(pick(arm.label, lang) if arm.label else arm.name, lang) for arm in part.arms}
         opening = _opening(results, each, lang, titled=len(found) > 1)
-        best = _best(each, names, lang)
+        counted = layers([row for row in results.rows if row.cell.part == each.part], lang)
+        best = _best(each, names, lang, counted)
         yield (f"{opening}{colon}{best}" if opening else best[:1].upper() + best[1:]) + stop
-        tail = between.join(filter(None, (_change(each, names, lang), _lost(each, names, lang))))
+        tail = between.join(filter(None, (_change(each, names, lang, counted), _lost(each, names, lang))))
         if tail:
             yield tail[:1].upper() + tail[1:] + stop
 
@@ -48,12 +50,12 @@ def _opening(results: Results, ranking: Ranking, lang: Lang, *, titled: bool) ->
     return f"{name}（{at}）" if name else f"{at} 时"
 
 
-def _best(ranking: Ranking, names: Mapping[str, str], lang: Lang) -> str:
+def _best(ranking: Ranking, names: Mapping[str, str], lang: Lang, counted: str) -> str:
     """Which arms the order leaves in the first place."""
     english, count, metric = lang == "en", len(ranking.arms), spoken(ranking.metric, lang)
-    at = (
-        (f" at {ranking.depths[-1]} layers" if english else f"在 {ranking.depths[-1]} 层处，") if ranking.depths else ""
-    )
+    at = ""
+    if ranking.depths:
+        at = f" at {ranking.depths[-1]} {counted}" if english else f"在 {ranking.depths[-1]} {counted}处，"
     known = [arm for arm in ranking.arms if arm.deepest.estimate.value is not None]
     if not known:
         return (
@@ -82,7 +84,7 @@ def _best(ranking: Ranking, names: Mapping[str, str], lang: Lang) -> str:
     return f"{at}{count} 组中按{metric}可能最好的有 {len(first)} 组：{listed}{behind}"
 
 
-def _change(ranking: Ranking, names: Mapping[str, str], lang: Lang) -> str:
+def _change(ranking: Ranking, names: Mapping[str, str], lang: Lang, counted: str) -> str:
     """What depth did, each arm by its own interval; empty where no arm has a pair of depths."""
     english, training = lang == "en", ranking.metric.startswith("train")
     worse, better, unclear = _by_change(ranking)
@@ -93,14 +95,14 @@ def _change(ranking: Ranking, names: Mapping[str, str], lang: Lang) -> str:
     counts = {arm.change.n for arm in changed if arm.change is not None}
     low, high = next(iter(ends))
     if english:
-        opening = f"from {low} to {high} layers" if len(ends) == 1 else "with growing depth"
+        opening = f"from {low} to {high} {counted}" if len(ends) == 1 else "with growing depth"
         verbs = ("degrades", "degrade") if training else ("gets worse", "get worse")
         told = [f"{_num(worse, verbs)} ({_list(worse, names, lang)})"] if worse else []
         told += [_num(better, ("improves", "improve"))] if better else []
         told += [_num(unclear, ("shows no clear change", "show no clear change"))] if unclear else []
         seeds = f", {n} seed{'s' if n > 1 else ''}" if len(counts) == 1 and (n := next(iter(counts))) else ""
         return f"{opening}, {_joined(told)} [each by its own {100 * LEVEL:.0f}% CI{seeds}]"
-    opening = f"从 {low} 层加深到 {high} 层" if len(ends) == 1 else "随着网络加深"
+    opening = f"从 {low} {counted}加深到 {high} {counted}" if len(ends) == 1 else "随着网络加深"
     told = [f"{len(worse)} 组{'退化' if training else '变差'}（{_list(worse, names, lang)}）"] if worse else []
     told += [f"{len(better)} 组改善"] if better else []
     told += [f"{len(unclear)} 组看不出变化"] if unclear else []

@@ -17,7 +17,7 @@ from depthscope.report.charts.axis import Dot
 from depthscope.report.charts.base import within_shares
 from depthscope.report.charts.curves import Curve
 from depthscope.report.palette import Series
-from depthscope.report.temporal import adds, key_of
+from depthscope.report.temporal import adds, depth_key
 from depthscope.report.words import Words
 from depthscope.study.study import Part
 
@@ -64,7 +64,7 @@ class View:
     def named(self, place: float, words: Words) -> str:
         """A place for readers, such as `56 layers` or `learning rate 0.1`."""
         if self.axis == "depth":
-            return words(key_of(self.rows, "layers_deep"), depth=place)
+            return words(depth_key(self.rows, "layers_deep"), depth=place)
         return words("axis_at", axis=words.axis(self.axis), value=number_of(place))
 
     @property

@@ -18,7 +18,7 @@ from depthscope.report.named import metric_of
 from depthscope.report.palette import FAINTEST, INK, ramp
 from depthscope.report.profiles import profile_blocks
 from depthscope.report.shapes import Block, Legend, Panel, legend_of
-from depthscope.report.temporal import key_of
+from depthscope.report.temporal import depth_key
 from depthscope.report.words import Words
 from depthscope.study.selection import is_selection
 
@@ -120,7 +120,7 @@ def _depth_panel(
             dots,
             made,
             series,
-            x_title=words(key_of(view.rows, "x_depth")) if view.axis == "depth" else words.axis(view.axis),
+            x_title=words(depth_key(view.rows, "x_depth")) if view.axis == "depth" else words.axis(view.axis),
             y_title=title,
             describe=describe,
             words={

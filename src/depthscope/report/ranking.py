@@ -70,7 +70,7 @@ def ranking_block(ranking: Ranking, view: View, words: Words) -> Block | None:
     log = up and min(means) > 0 and max(means) / min(means) > DECADES and all(_positive(cell) for cell in cells)
     references = _references(ranking)
     shares = ranking.unit == "accuracy"
-    rows = [_row(arm, ranking, labels, depths, words) for arm in ranking.arms]
+    rows = [_row(arm, ranking, labels, depths, view, words) for arm in ranking.arms]
     title = words.metric(ranking.metric, unit=ranking.unit)
     describe = words(
         "ranking_describe",
@@ -107,13 +107,18 @@ def ranking_block(ranking: Ranking, view: View, words: Words) -> Block | None:
         heading=words("ranking_section"),
         caption=words("ranking_caption", level=percent(LEVEL), lines=_lines(ranking, references, baseline, words)),
         panels=(Panel(key=f"{key}-figure", title="", describe=describe, draw=draw, dark=dark),),
-        legend=_legend(ranking, shades, references, baseline, words),
+        legend=_legend(ranking, shades, references, baseline, view, words),
         stacked=True,
     )
 
 
 def _row(
-    arm: RankedArm, ranking: Ranking, labels: dict[str, str], depths: Sequence[int | float | None], words: Words
+    arm: RankedArm,
+    ranking: Ranking,
+    labels: dict[str, str],
+    depths: Sequence[int | float | None],
+    view: View,
+    words: Words,
 ) -> charts.RankRow:
     return charts.RankRow(
         label=labels[arm.arm],
@@ -122,7 +127,7 @@ def _row(
         points=tuple(
             charts.RankPoint(
                 depth=depths.index(cell.depth),
-                name="" if cell.depth is None else words("layers_deep", depth=cell.depth),
+                name="" if cell.depth is None else view.named(cell.depth, words),
                 value=cell.estimate.value,
                 low=cell.estimate.low,
                 high=cell.estimate.high,
@@ -154,19 +159,19 @@ def _lines(ranking: Ranking, references: Sequence[float], baseline: str, words: 
 
 
 def _legend(
-    ranking: Ranking, shades: Sequence[str], references: Sequence[float], baseline: str, words: Words
+    ranking: Ranking, shades: Sequence[str], references: Sequence[float], baseline: str, view: View, words: Words
 ) -> tuple[Legend, ...]:
     if len(ranking.depths) < 2:
         return ()
     last = len(shades) - 1
     dots = tuple(
-        Legend(label=words("layers_deep", depth=depth), color=COLOR, shape="circle" if at == last else "ring")
+        Legend(label=view.named(depth, words), color=COLOR, shape="circle" if at == last else "ring")
         for at, depth in enumerate(ranking.depths)
     )
     if len(references) < 2:
         return dots
     lines = tuple(
-        Legend(label=words("comma").join((baseline, words("layers_deep", depth=depth))), color=MUTED, shape=shape)
+        Legend(label=words("comma").join((baseline, view.named(depth, words))), color=MUTED, shape=shape)
         for depth, shape in ((ranking.depths[0], "dashed"), (ranking.depths[-1], "line"))
     )
     return (*dots, *lines)

@@ -117,6 +117,8 @@ RECIPE: dict[str, tuple[str, str]] = {
         "He 等人的 CIFAR 卷积网络系列（三个阶段）；深度为带权重的层数",
     ),
     "recipe.depth": ("{value} {value:layer|layers} deep", "深 {value} 层"),
+    "recipe.depth.gpt": ("{value} {value:block|blocks} deep", "深 {value} 个块"),
+    "recipe.depth.relational": ("{value} {value:block|blocks} deep", "深 {value} 个块"),
     "recipe.width.mlp": ("{value} units a layer", "每层 {value} 个单元"),
     "recipe.width.relational": ("{value} numbers a slot", "每个槽 {value} 个数"),
     "recipe.width.cifar_resnet": ("{value} channels in the first stage", "第一阶段 {value} 个通道"),

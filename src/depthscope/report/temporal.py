@@ -1,22 +1,27 @@
-"""Runs whose depth is a number of steps in time: what the page calls otherwise there."""
+"""Runs whose depth is a number of steps in time, or of blocks: what the page calls otherwise there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from depthscope.analysis.table import ResultRow
-from depthscope.study.catalog import CATALOG
+from depthscope.analysis.units import counted
 from depthscope.study.run import RunSpec
 
 
 def temporal(rows: Iterable[ResultRow]) -> bool:
     """Whether the data of all these runs is as long in time as their networks are deep."""
-    return all(row.spec.data in CATALOG["data"] and CATALOG["data"][row.spec.data].by_depth for row in rows)
+    return counted(rows) == "steps"
 
 
 def key_of(rows: Iterable[ResultRow], key: str) -> str:
     """The key of a string: where depth is time, that of its form there."""
     return f"{key}.time" if temporal(rows) else key
+
+
+def depth_key(rows: Iterable[ResultRow], key: str) -> str:
+    """The key of a string that names what depth counts: that of its form for steps, or for blocks."""
+    return key + {"layers": "", "blocks": ".blocks", "steps": ".time"}[counted(rows)]
 
 
 def adds(spec: RunSpec) -> bool:

@@ -34,6 +34,7 @@ class Entry:
         regression: of a data set, whether it asks for numbers and not for classes; then there is no accuracy.
         by_position: of a data set, whether each place of a sequence has an answer of its own.
         sequential: of a family, whether it takes sequences, and their `length`.
+        in_blocks: of a family, whether its depth counts blocks and not layers.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
         choices: what an option of text may be.
         families: for what a network is built of (shortcut, norm, activation, init), the families that take it.
@@ -56,6 +57,7 @@ class Entry:
     regression: bool = False
     by_position: bool = False
     sequential: bool = False
+    in_blocks: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: tuple[str, ...] = ()

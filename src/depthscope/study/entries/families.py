@@ -105,6 +105,7 @@ FAMILY: Mapping[str, Entry] = {
         limits={"heads": "[1, 4096]"},
         choices={"placement": ("pre", "post")},
         sequential=True,
+        in_blocks=True,
         accepts={
             **_built_of("gpt"),
             "augment": ("none",),
@@ -136,6 +137,7 @@ FAMILY: Mapping[str, Entry] = {
         options={"slots": 8, "heads": 4, "gated": True},
         limits={"slots": "[1, 4096]", "heads": "[1, 4096]"},
         sequential=True,
+        in_blocks=True,
         accepts={
             **_built_of("relational"),
             "augment": ("none",),
