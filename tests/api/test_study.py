@@ -245,6 +245,7 @@ def test_bundled_studies_have_both_languages() -> None:
         study = depthscope.plan(info.name, size="smoke").study
         for _, arm in study.arms():
             assert set(arm.label or {}) == {"en", "zh"}
+            assert all(label[0].isalnum() for label in (arm.label or {}).values())  # a label may begin a sentence
             assert arm.note is None or set(arm.note) == {"en", "zh"}
         assert all(set(claim.text) == {"en", "zh"} for claim in study.claims)
         assert all(set(part.title or {}) == {"en", "zh"} for part in study.parts.values())
