@@ -19,6 +19,7 @@ from depthscope.study.expand import Task  # noqa: E402
 from depthscope.study.run import RunSpec  # noqa: E402
 from depthscope.train.build import Context, load_data  # noqa: E402
 from depthscope.train.feed import Feed  # noqa: E402
+from depthscope.train.measure import diverged_at  # noqa: E402
 from depthscope.train.network import make_network  # noqa: E402
 from depthscope.train.objective import Labels, Positions, Targets, judged, objective_of, summed  # noqa: E402
 from depthscope.train.optim import make_optimizer  # noqa: E402
@@ -38,7 +39,8 @@ def test_a_label_an_example_is_torchs_own_cross_entropy_to_the_bit() -> None:
     assert int(objective.hits(output, y)) == sum(
         int(row.argmax()) == label for row, label in zip(output, y.tolist(), strict=True)
     )
-    assert objective.bound == 1e3 * math.log(5)
+    # Whatever the start: a cross entropy that begins at 40,000 nats is out of bounds there.
+    assert objective.bound(40_000.0) == Positions(math.log(5)).bound(0.1) == 1e3 * math.log(5)
 
 
 def test_a_label_a_position_counts_only_where_something_is_asked() -> None:
@@ -64,8 +66,15 @@ def test_targets_have_a_squared_error_and_no_accuracy() -> None:
     assert float(objective.loss(output, y)) == (1 + 0 + 9 + 1) / 4
     assert judged(objective, output, y) == {"loss": 11 / 4}
     assert summed(objective, output, y) == (11.0, None, 4)
-    assert objective.bound == 250.0
-    assert Targets(0.0).bound == math.inf
+
+
+def test_targets_are_bounded_by_the_greater_of_a_guess_and_the_start() -> None:
+    objective = Targets(0.25)
+    assert objective.bound(0.01) == objective.bound(math.nan) == objective.bound(math.inf) == 250.0
+    assert objective.bound(600.0) == 600_000.0
+    assert (Targets(0.0).bound(2.0), Targets(0.0).bound(0.0)) == (2_000.0, math.inf)
+    assert diverged_at([600.0, 5e5, 6.1e5], objective.bound(600.0)) == 2
+    assert diverged_at([math.inf], objective.bound(math.inf)) == diverged_at([math.inf], math.inf) == 0
 
 
 def test_each_data_set_has_its_own() -> None:
@@ -162,11 +171,34 @@ def test_numbers_have_no_accuracy_anywhere() -> None:
     assert started.chance_loss == pytest.approx(float(((y - y.mean(0)) ** 2).mean()))
 
 
-def test_numbers_diverge_above_a_thousand_times_the_loss_of_the_mean() -> None:
-    _, events = done({**NUMBERS, "epochs": 9, "lr": 1e4})
+def test_numbers_diverge_above_a_thousand_times_the_loss_that_they_began_with() -> None:
+    spec, events = done({**NUMBERS, "optimizer": "sgd", "lr": 2.0, "epochs": 3})
+    data = load_data(spec, Context())
+    feed, (model, _) = Feed(data, spec, "cpu", torch.float32), make_network(spec, data)
+    optimizer, losses = make_optimizer(spec, model), []
+    for x, y in (batch for epoch in range(3) for batch in feed.epoch(epoch)):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    (step,) = [at for at in range(9) if losses[at] > 1e3 * losses[0] >= max(losses[:at])]
+    # In the second epoch: it is held to the first batch of the run, and not to that of the epoch.
+    assert 3 < step < 6
+    assert losses[0] > data.chance_loss
+    assert losses[step] < 1e3 * losses[3]
     outcome = events[-1].outcome
-    assert outcome.status == "diverged"
-    assert "training loss" in str(outcome.reason)
+    assert (outcome.status, outcome.step) == ("diverged", step)
+    assert f"training loss {losses[step]:.4g}"[:-1] in str(outcome.reason)
+
+
+def test_a_start_a_thousand_times_worse_than_a_guess_is_trained() -> None:
+    """A residual RNN adds at each of a hundred steps: what its head reads is large, and no reason to stop."""
+    fields = {**NUMBERS, "family": "recurrent", "data": "adding", "depth": 100, "width": 32, "activation": "tanh"}
+    fields |= {"model_options": {"cell": "residual_rnn"}, "init": "orthogonal", "lr": 1e-3, "clip": "norm"}
+    fields |= {"data_options": {"num_train": 16, "num_test": 0}, "steps": 3}
+    spec, events = done(fields)
+    assert ended(events).summary["train_loss_first"] > 1e3 * load_data(spec, Context()).chance_loss
 
 
 def test_tokens_and_targets_are_taken_as_they_are() -> None:

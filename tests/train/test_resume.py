@@ -92,6 +92,10 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
         [1, 2, 3, 4, 5, 6],
     ),
     "torch, targets": ({**NUMBERS, "epochs": 2, "schedule": "linear", "measures": ["layers"]}, [1, 2, 3, 4, 5, 6]),
+    "torch, targets that diverge from their first loss": (
+        {**NUMBERS, "epochs": 3, "optimizer": "sgd", "lr": 2.0},
+        [1, 2, 3, 4, 5],
+    ),
     "torch, diverges within an epoch": ({**TORCH, "lr": 1e30, "warmup_steps": 0}, [1, 2]),
 }
 FACTS = Provenance(

@@ -17,28 +17,39 @@ PROBE_BATCH = 128
 
 
 DIVERGED = 1e3
-"""Times the loss of a guess at chance: above it a run has diverged."""
+"""Times the loss of a guess at chance, or of the start: above it a run has diverged."""
 
 
-def divergence_bound(num_classes: int) -> float:
-    """Loss, in nats, above which a run has diverged: 1000 times ln(K), what a guess at chance costs.
+def divergence_bound(guess: float, first: float = 0.0) -> float:
+    """Loss above which a run has diverged: 1000 times what a guess at chance costs, or the start if that is more.
 
     A loss that is not finite is the common sign, but a batch-normalised network at an absurd learning
     rate need not overflow: its gradients are bounded, so its loss climbs to thousands and stays there.
 
-    >>> round(divergence_bound(10), 3)
-    2302.585
+    The start counts where numbers are asked for. There the loss goes with the square of the output, which a network
+    that carries its sum through many layers may begin with a thousand times too large, and learn: it has diverged
+    if training takes it as far again. A cross entropy is at most linear in the logits, and its bound is ln K's alone.
+
+    Args:
+        guess: the loss at chance: ln K of K classes, and of targets that of their mean.
+        first: the loss of the first batch, of targets.
+
+    Returns:
+        The bound; infinity where neither is above 0 (all targets alike, and told rightly at the start).
+
+    >>> round(divergence_bound(math.log(10)), 3), divergence_bound(0.25, first=600.0)
+    (2302.585, 600000.0)
     """
-    return DIVERGED * math.log(num_classes)
+    return DIVERGED * max(guess, first if math.isfinite(first) else 0.0) or math.inf
 
 
 def diverged_at(losses: Iterable[float], bound: float) -> int | None:
-    """Index of the first loss that is not at or below the bound; None while none is.
+    """Index of the first loss that is not finite or above the bound; None while none is.
 
-    >>> diverged_at([2.3, 9.0, float("nan")], bound=divergence_bound(10))
+    >>> diverged_at([2.3, 9.0, float("nan")], bound=divergence_bound(math.log(10)))
     2
     """
-    return next((at for at, loss in enumerate(losses) if not loss <= bound), None)
+    return next((at for at, loss in enumerate(losses) if not (loss <= bound and math.isfinite(loss))), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -183,7 +184,7 @@ class _Group:
             every=EVERY,
             at=wanted,
             stop=StopRule(loss=self.spec.stop_loss) if self.spec.stop_loss is not None else None,
-            diverged_above=divergence_bound(self.data[0].num_classes),
+            diverged_above=divergence_bound(math.log(self.data[0].num_classes)),
             memory=self.memory,
             batches=self.batches if self.spec.batch_size else None,
         )

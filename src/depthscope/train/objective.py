@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from depthscope.data.dataset import IGNORED, Dataset
-from depthscope.train.measure import DIVERGED
+from depthscope.train.measure import divergence_bound
 
 
 class Objective(Protocol):
@@ -23,9 +23,8 @@ class Objective(Protocol):
     def guess(self) -> float:
         """Loss of an answer at chance: ln K of classes, and of targets that of their mean."""
 
-    @property
-    def bound(self) -> float:
-        """Loss above which a run has diverged; see `measure.divergence_bound`."""
+    def bound(self, first: float) -> float:
+        """Loss above which a run has diverged whose first batch had this one; see `measure.divergence_bound`."""
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
         """The mean over the answers that are asked: cross entropy in nats, or the squared error."""
@@ -49,15 +48,18 @@ def objective_of(data: Dataset) -> Objective:
 
 
 @dataclass(frozen=True)
-class _Bounded:
+class _Guessed:
     guess: float
 
-    @property
-    def bound(self) -> float:
-        return DIVERGED * self.guess
+
+class _Classes(_Guessed):
+    def bound(self, first: float) -> float:
+        """See `Objective`."""
+        del first
+        return divergence_bound(self.guess)
 
 
-class Labels(_Bounded):
+class Labels(_Classes):
     """A label an example: output [B, K], y int64 [B]."""
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
@@ -77,7 +79,7 @@ class Labels(_Bounded):
         return len(y)
 
 
-class Positions(_Bounded):
+class Positions(_Classes):
     """A label a position: output [B, T, K], y int64 [B, T] with `IGNORED` where nothing is asked."""
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
@@ -97,13 +99,12 @@ class Positions(_Bounded):
         return (y != IGNORED).sum()
 
 
-class Targets(_Bounded):
+class Targets(_Guessed):
     """Targets an example: output [B, K], y of floating point [B, K]."""
 
-    @property
-    def bound(self) -> float:
-        """As of classes; there is none where all targets are alike, so that the best guess costs nothing."""
-        return DIVERGED * self.guess or math.inf
+    def bound(self, first: float) -> float:
+        """See `Objective`."""
+        return divergence_bound(self.guess, first)
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
         """See `Objective`."""

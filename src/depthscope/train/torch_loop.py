@@ -201,7 +201,8 @@ class Run:
             self.tally = Tally()
             values = tally.values()
             yield metric_rows(self.id, [(at + 1, "schedule", "lr", rates[at]) for at in range(begin, end)])
-            bad = diverged_at(values, self.objective.bound)
+            start = self.summary.get("train_loss_first", values[0])  # of the run, in whatever epoch it goes on
+            bad = diverged_at(values, self.objective.bound(start))
             if bad is not None:
                 return self._diverged(begin + bad, values[bad])  # of the weights before the batch's update
             nums = tally.nums()
@@ -210,8 +211,7 @@ class Run:
             if self.data.task == "classification":
                 found["accuracy"] = tally.num_hits() / sum(nums)
             self.summary |= {f"train_{quantity}_running": value for quantity, value in found.items()}
-            first = self.summary.setdefault("train_loss_first", values[0])  # of the first epoch: this is kept
-            self.summary["train_loss_change"] = mean - first
+            self.summary |= {"train_loss_first": start, "train_loss_change": mean - start}
             yield metric_rows(self.id, [(end, "train_running", *figure) for figure in found.items()])
             text = ", ".join(f"{quantity} {value:.3f}" for quantity, value in found.items())
             yield self._progress(seen + self.feed.num_seen(end - begin), f"epoch {epoch + 1}: {text}")

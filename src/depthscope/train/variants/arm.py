@@ -179,7 +179,7 @@ class Arm:
                 raise UserError("compare: training needs a loss: give loss_fn, or a model that gives output.loss.")
             loss, classes = start.tensors[0], start.num_classes
             if classes and math.isinf(self._bound):
-                self._bound = divergence_bound(max(classes, 2))
+                self._bound = divergence_bound(math.log(max(classes, 2)))
         return loss, given.num_examples, _hits(output, own.targets)
 
     def _guarded(self, work: Callable[[], None]) -> None:
