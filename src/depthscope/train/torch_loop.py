@@ -10,10 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from depthscope.core.depth import profile_steps
-from depthscope.core.profile import Profile
 from depthscope.data.batches import augmentation_digest, order_digest
 from depthscope.probes.numbers import tensor_digest, weights_digest
-from depthscope.probes.watch import Probe
 from depthscope.record.events import Ended, Event, Progress, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
 from depthscope.study.catalog import is_user_code
@@ -25,18 +23,18 @@ from depthscope.train.feed import Feed
 from depthscope.train.gradients import Gradients
 from depthscope.train.layout import lay_out
 from depthscope.train.lesions import LESION, lesion_rows
-from depthscope.train.measure import diverged, diverged_at, keep_factors, layer_facts, layer_rows, metric_rows
-from depthscope.train.network import additions_of, derived_of, draws_of_step, make_network, points_of
+from depthscope.train.measure import diverged, diverged_at, layer_facts, metric_rows
+from depthscope.train.measures import Measures
+from depthscope.train.network import derived_of, draws_of_step, make_network, points_of
 from depthscope.train.objective import Objective, objective_of
 from depthscope.train.optim import make_optimizer, set_rate
 from depthscope.train.passes import clean_pass
-from depthscope.train.probing import keep_last, own_probes, probe_model
 from depthscope.train.samples import SAMPLES, written_by
 from depthscope.train.schedules import learning_rates
 from depthscope.train.state import Standing, check_made_of, made_of, new_state, summary_of
 from depthscope.train.tally import Tally
 from depthscope.train.torch_state import restore, tensors_of
-from depthscope.train.twin import probe_batch, steps_of_epoch
+from depthscope.train.twin import steps_of_epoch
 from depthscope.train.usercode import code_digests, network_targets
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -99,18 +97,16 @@ class Run:
         self.resumed, self.prepare = state is not None, prepare
         if state:
             self._resume(state)
-        self.probe = None
-        self.own_probes = own_probes(spec)
         self.points = points_of(self.model, self.feed.train[0])
-        if "layers" in spec.measures:
-            # Kept for the whole run, so that the float64 copy is made once.
-            self.probe = Probe(
-                self.model,
-                self.objective.loss,
-                points=self.points,
-                additions=additions_of(self.model),
-                channels_last=channels_last,
-            )
+        self.measures = Measures(
+            spec,
+            self.model,
+            self.objective,
+            self.feed.train,
+            points=self.points,
+            channels_last=channels_last,
+            summary=self.summary,
+        )
 
     def _resume(self, state: State) -> None:
         check_made_of(state, self.made_of)
@@ -155,7 +151,7 @@ class Run:
         if self.prepare is not None:
             self.summary |= self.prepare(self.model, self.feed, self.objective)
             self.init = {name: tensor_digest(each) for name, each in self.model.state_dict().items()}
-        first = self._profile(0)
+        first = self.measures.profile(0)
         yield Started(
             run_id=self.id,
             layers=layer_facts(first) if first else self._points(),
@@ -165,9 +161,7 @@ class Run:
             derived=derived_of(self.spec, self.model),
             chance_loss=self.data.chance_loss,
         )
-        if first:
-            yield layer_rows(self.id, first)
-        yield from self._own_rows(0)
+        yield from self.measures.events(0, first)
 
     def _train(self) -> Generator[Event | SafePoint, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
@@ -189,10 +183,7 @@ class Run:
                     tally.hits.append(hits)
                 tally.counts.append(self.objective.num(y_B))
                 if self.step in wanted:
-                    profile = self._profile(self.step)
-                    if profile:
-                        yield layer_rows(self.id, profile)
-                    yield from self._own_rows(self.step)
+                    yield from self.measures.events(self.step, self.measures.profile(self.step))
                 if self.step == end:
                     break
                 if self.step % 20 == 0:
@@ -258,27 +249,6 @@ class Run:
                 rows += [(self.num_steps, name, quantity, value) for quantity, value in found.items()]
         yield metric_rows(self.id, rows)
         return outcome
-
-    def _profile(self, step: int) -> Profile | None:
-        if self.probe is None:
-            return None
-        profile = self.probe.measure(*self._probe_batch(), step=step)
-        keep_factors(self.summary, profile, step)
-        return profile
-
-    def _probe_batch(self) -> tuple[Tensor, Tensor]:
-        x, y = self.feed.train
-        num = probe_batch(self.spec, len(y))
-        return x[:num], y[:num]
-
-    def _own_rows(self, step: int) -> Iterator[Event]:
-        """What the user's probes measure of the model as it stands."""
-        if self.own_probes:
-            x, y = self._probe_batch()
-            rows = probe_model(self.own_probes, self.model, x, y, spec=self.spec, step=step)
-            keep_last(self.summary, rows)
-            if rows:
-                yield metric_rows(self.id, rows)
 
     def _points(self) -> tuple[LayerFacts, ...]:
         return tuple(
