@@ -15,6 +15,7 @@ from depthscope.analysis.findings import findings_document
 from depthscope.analysis.table import Results
 from depthscope.report import judged as claims
 from depthscope.report.paired import MOST, pairing_lines
+from depthscope.report.strings import Lang
 from depthscope.report.words import Words
 from depthscope.study.expand import expand
 from depthscope.study.study import StudySpec
@@ -125,6 +126,22 @@ def test_of_many_comparisons_the_one_with_a_warning_is_told() -> None:
         *(f"a{at} and b" for at in range(MOST)),
     ]
     assert [line["flagged"] for line in lines] == [False, True] + [False] * MOST
+
+
+@pytest.mark.parametrize(
+    ("lang", "text"),
+    [
+        ("en", "No tensor is on both sides; 5 tensors are on one side alone; "),
+        ("zh", "两侧没有共有的张量；5 个张量仅一侧拥有；"),
+    ],
+)
+def test_sides_without_a_tensor_in_common_are_said_to_have_none(lang: Lang, text: str) -> None:
+    apart: dict[str, Any] = {"seeds": (0,), "num_shared": 0, "num_common": 0, "fields": ("family",)}
+    apart |= {"only_a": ("a", "b"), "only_b": ("c", "d", "e"), "varied": ("family",)}
+    pairing = Pairing(a="a", b="b", same_data=True, same_order=True, same_augment=True, **apart)
+    finding = judged(study(claim("one", "plain"))).findings[0].model_copy(update={"pairing": (pairing,)})
+    (line,) = pairing_lines(finding, Words(lang))
+    assert line["text"].startswith(text)
 
 
 def test_other_data_is_flagged() -> None:

@@ -73,14 +73,10 @@ def span(counts: Sequence[int]) -> str:
 
 def _shared(group: Sequence[Pairing], words: Words) -> str:
     first = group[0]
-    told = [
-        words(
-            "pairing.tensors",
-            shared=span([each.num_shared for each in group]),
-            common=span([each.num_common for each in group]),
-            seeds=len(first.seeds),
-        )
-    ]
+    shared, common = [each.num_shared for each in group], [each.num_common for each in group]
+    told = [words("pairing.no_tensor")]
+    if max(common):
+        told = [words("pairing.tensors", shared=span(shared), common=span(common), seeds=len(first.seeds))]
     reshaped = [len(each.reshaped) for each in group]
     if max(reshaped):
         told.append(words("pairing.reshaped", count=span(reshaped)))

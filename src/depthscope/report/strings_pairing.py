@@ -10,6 +10,7 @@ PAIRING: dict[str, tuple[str, str]] = {
         "{shared} of {common} tensors that both have start equal, on {seeds:the one seed|each of {seeds} seeds}",
         "两者共有的 {common} 个张量中有 {shared} 个起点相同（{seeds} 个随机种子均如此）",
     ),
+    "pairing.no_tensor": ("no tensor is on both sides", "两侧没有共有的张量"),
     "pairing.reshaped": ("{count} {count:has|have} another shape on either side", "{count} 个张量在两侧形状不同"),
     "pairing.only": ("{count} {count:tensor is|tensors are} on one side alone", "{count} 个张量仅一侧拥有"),
     "pairing.same": ("the same {what}", "相同的{what}"),
