@@ -199,6 +199,7 @@ INCOHERENT: list[tuple[str, Fields, str, str]] = [
         *("torch", {"family": "preact_resnet", "shortcut": "A", "zero_last_gamma": True}),
         *("zero_last_gamma", "'preact_resnet' has no such setting"),
     ),
+    ("lab", {"steps": 10, "warmup_steps": 11}, "warmup_steps", "wanted 10 or less, the run's steps; got 11."),
     ("lab", {"precision": "bfloat16"}, "precision", "float32 and float64, no bfloat16"),
     ("lab", {"batch_size": 10, "stop_loss": 0.1}, "stop_loss", "judges the full batch; leave it away, or batch_size."),
     ("lab", {"optimizer_options": {"weight_decay": 0.1}}, "optimizer_options.weight_decay", "has no weight decay"),
@@ -212,6 +213,11 @@ def test_incoherent(lab: Fields, torch_run: Fields, base: str, change: Fields, f
     told = faults(lab if base == "lab" else torch_run, **change)
     assert list(told) == [field]
     assert says in told[field]
+
+
+def test_a_warm_up_may_last_as_long_as_the_run_and_an_untrained_network_has_none(lab: Fields) -> None:
+    for steps, warmup in ((10, 10), (0, 5)):
+        assert RunSpec.model_validate({**lab, "steps": steps, "warmup_steps": warmup}).warmup_steps == warmup
 
 
 def test_all_incoherences_at_once(lab: Fields) -> None:

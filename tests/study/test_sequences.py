@@ -63,6 +63,14 @@ FAULTS: list[tuple[Document, Document, str, str]] = [
         *(GPT, {"backend": "torch", "model_options": {"placement": "post", "norm_end": False}}),
         *("base.model_options.norm_end", "is of placement 'pre' alone, not of 'post'; leave it away."),
     ),
+    *(
+        (
+            *(GPT, {"norm": "none", "backend": backend, "model_options": {option: value}}),
+            *(f"base.model_options.{option}", "there is no normaliser to place with norm 'none'; leave it away."),
+        )
+        for backend in ("numpy", "torch")
+        for option, value in (("placement", "post"), ("norm_embedding", True), ("norm_end", False))
+    ),
     # a fault of the data is told alone
     (RECURRENT, {"data": "spiral", "model_options": {"readout": "each"}}, "base.data", "takes 'adding' or 'copy'"),
 ]
@@ -89,6 +97,8 @@ def test_one_fault(base: Document, changes: Document, path: str, says: str) -> N
         {**RECURRENT, "model_options": {"forget_bias": -2.0}},
         {**RECURRENT, "model_options": {"cell": "gru", "forget_bias": 1.0}},
         {**GPT, "backend": "torch", "model_options": {"placement": "post", "norm_end": True}},
+        {**GPT, "norm": "none", "model_options": {"placement": "pre", "norm_embedding": False}},
+        {**GPT, "norm": "mine.norms:make", "backend": "torch", "model_options": {"norm_embedding": True}},
         {**RECURRENT, "data": "copy", "model_options": {"readout": "each"}},
         {**RECURRENT, "data": "mine.data:make", "model_options": {"readout": "each"}},
         {**RECURRENT, "data": "mine.data:make"},

@@ -201,6 +201,8 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if known("epochs", "steps") and (values["epochs"] is None) == (values["steps"] is None):
         both = values["steps"] is not None
         yield "epochs", "give epochs or steps, not both." if both else "missing; give epochs or steps."
+    if known("steps", "warmup_steps") and values["steps"] and values["warmup_steps"] > values["steps"]:
+        yield "warmup_steps", f"wanted {values['steps']} or less, the run's steps; got {values['warmup_steps']}."
     if known("family", "backend"):
         yield from _backend_faults(values)
     entry = CATALOG["family"].get(str(values.get("family")))

@@ -23,7 +23,7 @@ def sequence_faults(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     # Data that the family does not take is a fault of its own.
     if "readout" in options and values.get("data") in entry.accepts["data"]:
         yield from _readout_faults(options["readout"], values["data"])
-    yield from _idle_faults(options, entry.options)
+    yield from _idle_faults(options, entry.options, values)
 
 
 def _heads_faults(heads: int, width: int) -> Iterator[tuple[str, str]]:
@@ -40,10 +40,16 @@ def _readout_faults(readout: str, data: str) -> Iterator[tuple[str, str]]:
         yield "model_options.readout", f"data {data!r} asks for {asks}; wanted {wanted!r}, got {readout!r}."
 
 
-def _idle_faults(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _idle_faults(
+    options: Mapping[str, Any], defaults: Mapping[str, Any], values: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     """Of options that would change nothing."""
     forgets = options.get("cell", "lstm") == "lstm"
     if not forgets and options["forget_bias"] != defaults["forget_bias"]:
         yield "model_options.forget_bias", f"is of cell 'lstm' alone, not of {options['cell']!r}; leave it away."
-    if options.get("placement") == "post" and not options["norm_end"]:
+    if values.get("norm") == "none":
+        for name in ("placement", "norm_embedding", "norm_end"):
+            if name in options and options[name] != defaults[name]:
+                yield f"model_options.{name}", "there is no normaliser to place with norm 'none'; leave it away."
+    elif options.get("placement") == "post" and not options["norm_end"]:
         yield "model_options.norm_end", "is of placement 'pre' alone, not of 'post'; leave it away."
