@@ -15,6 +15,7 @@ The names in use:
 | `(seed, "model", step)` | what a model of the user's draws in an update, such as dropout |
 | `(seed, "model", "lsuv")` | what a model draws while LSUV measures it, if it draws in evaluation |
 | `(seed, "probe", ...)` | what a measurement draws |
+| `(seed, "landscape", parameter name, axis)` | a direction of a loss landscape, one parameter's part, in float64 |
 | `(seed, "samples", number)` | one text that a trained network writes |
 """
 

@@ -1,0 +1,44 @@
+"""The weights of a point: centre + a d_a + b d_b, in float64, put into a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from depthscope.core.errors import UserError, unknown_name
+from depthscope.probes.landscape.directions import Directions
+
+
+class Weights:
+    """Those of the parameters that a direction moves, one after another in flat tensors.
+
+    Args:
+        model: has the weights of the centre; only read.
+        directions: of its parameters, by name.
+        centre: take the centre's weights from here instead: the model is a copy that stands elsewhere.
+
+    Raises:
+        UserError: a direction is of a parameter that the model does not have, or of another shape.
+    """
+
+    def __init__(self, model: nn.Module, directions: Directions, *, centre: Weights | None = None) -> None:
+        parameters = dict(model.named_parameters())
+        for name, tensor in directions.axes[0].items():
+            if name not in parameters:
+                raise UserError(unknown_name("parameter of a direction", name, parameters))
+            if tensor.shape != parameters[name].shape:
+                raise UserError(
+                    f"landscape: the direction of {name} has shape {list(tensor.shape)}; "
+                    f"the model's parameter has {list(parameters[name].shape)}."
+                )
+        self.names = [name for name in directions.axes[0] if any(bool(axis[name].any()) for axis in directions.axes)]
+        self._shapes = [parameters[name].shape for name in self.names]
+        device = next((parameters[name].device for name in self.names), torch.device("cpu"))
+        dtype = torch.float32 if device.type == "mps" else torch.float64  # MPS has no float64
+        self._axes = [_flat([axis[name] for name in self.names], dtype).to(device) for axis in directions.axes]
+        if centre is None:
+            self._centre: Tensor = _flat([parameters[name].detach() for name in self.names], dtype)
+        else:
+            self._centre = centre._centre
