@@ -62,7 +62,7 @@ batch_size = 16
 epochs = 12
 optimizer_options = { momentum = 0.9 }
 lr = 0.02
-measures = ["layers"]
+measures = ["layers", "weights"]
 [parts.main]
 [[parts.main.arms]]
 name = "A"
@@ -100,7 +100,7 @@ def contents() -> Callable[[Plan, Path], Contents]:
 
 
 def _contents(plan: Plan, folder: Path) -> Contents:
-    """All that must be equal, however the runs came about: the bytes of the tables, outcomes, summaries, weights.
+    """All that must be equal, however the runs came about: bytes of tables and weights, outcomes, summaries.
 
     Each run has its record, and nothing is left in its folder of leases, checkpoints or files half written.
     """
@@ -111,9 +111,10 @@ def _contents(plan: Plan, folder: Path) -> Contents:
     for run_id, record in records.items():
         at = run_folder(folder, run_id)
         found[run_id] = (record.outcome, record.summary, record.digests, record.layers, record.parameters)
-        found.update({f"{run_id}/{path.name}": path.read_bytes() for path in at.glob("*.parquet")})
+        kept = [*at.glob("*.parquet"), *at.glob("*.safetensors")]
+        found.update({f"{run_id}/{path.name}": path.read_bytes() for path in kept})
         names = {path.name for path in at.iterdir() if not path.name.startswith(".")}
-        assert names == {"run.json", "log.txt", *(f"{table}.parquet" for table in record.tables)}
+        assert names == {"run.json", "log.txt", *(f"{table}.parquet" for table in record.tables), *record.weights}
     return found
 
 

@@ -18,10 +18,11 @@ from tests.train.tasks import LETTERS, NUMBERS
 from depthscope.core.errors import UserError
 from depthscope.lab.fit import fit
 from depthscope.record.checkpoint import Checkpoint, read_checkpoint
-from depthscope.record.events import Ended, Progress, SafePoint, Started, State
+from depthscope.record.events import Ended, Progress, SafePoint, Started, State, Weights
 from depthscope.record.folder import run_folder
 from depthscope.record.reader import read_record
 from depthscope.record.schema import Provenance, RunRecord, Timings
+from depthscope.record.weights import weights_fault
 from depthscope.record.writer import RunWriter
 from depthscope.study.expand import Task
 from depthscope.study.run import RunSpec
@@ -56,7 +57,10 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
         | {"schedule": "linear", "steps": 43, "measures": ["layers", "samples", "gradcheck"]},
         [0, 1, 2, 3, 4, 6, 8, 9, 12, 20, 39, 40, 42],
     ),
-    "torch, momentum, augmented, layers": ({**TORCH, "measures": ["layers"]}, [1, 2, 3, 4, 5, 6]),
+    "torch, momentum, augmented, layers": (
+        {**TORCH, "measures": ["layers", "weights"], "measure_steps": [1, 5]},
+        [1, 2, 3, 4, 5, 6],
+    ),
     "torch, adam in float64": (
         {
             **TORCH,
@@ -96,7 +100,7 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
         {**NUMBERS, "epochs": 3, "optimizer": "sgd", "lr": 2.0},
         [1, 2, 3, 4, 5],
     ),
-    "torch, diverges within an epoch": ({**TORCH, "lr": 1e30, "warmup_steps": 0}, [1, 2]),
+    "torch, diverges within an epoch": ({**TORCH, "lr": 1e30, "warmup_steps": 0, "measures": ["weights"]}, [1, 2]),
 }
 FACTS = Provenance(
     depthscope="0.1", python="3.11", numpy="2.0", platform="Linux x86_64", processor="a chip", device="cpu", threads=1
@@ -138,6 +142,7 @@ def records(task: Task, folder: Path) -> Records:
         record = read_record(folder, spec.run_id)
         assert isinstance(record, RunRecord)
         assert record.outcome.status != "failed", record.outcome.reason
+        assert weights_fault(folder, spec.run_id, record.weights) is None
         out[spec.run_id] = record.model_copy(update={"provenance": FACTS, "checksum": ""})
     return out
 
@@ -294,7 +299,7 @@ def test_nothing_in_a_state_is_idle(name: str, stopped: Callable[[str], Stopped]
 
 def _ends(task: Task, states: Mapping[str, State]) -> list[Any]:
     found = [event for event in run_task(task, Context(), states) if not isinstance(event, SafePoint)]
-    return [event for event in found if not isinstance(event, Progress)]
+    return [event for event in found if not isinstance(event, Progress | Weights)]
 
 
 @pytest.mark.parametrize("name", ["numpy, momentum", "torch, momentum, augmented, layers"])

@@ -11,7 +11,7 @@ from depthscope.execute.held import HeldLeases
 from depthscope.execute.tell import Note, tell
 from depthscope.execute.work import Work
 from depthscope.record.checkpoint import Checkpoint
-from depthscope.record.events import Ended, Event, Progress, Resumed, SafePoint, Started
+from depthscope.record.events import Ended, Event, Progress, Resumed, SafePoint, Started, Weights
 from depthscope.record.provenance import change_of_versions, provenance
 from depthscope.record.schema import Timings
 from depthscope.record.sinks import Sink, open_sinks
@@ -106,6 +106,8 @@ class Portion:
         self._cpu_s += (self._clock[1] - before[1]) / len(self._runs)
 
     def _hear(self, run: _Run, event: Event) -> None:
+        if isinstance(event, Weights):
+            self._held.check_folder()  # one that was taken away must not come back for their sake
         run.hear(event)
         match event:
             case Started():

@@ -6,6 +6,8 @@ checkpoint.json                        the point of commitment: what the checkpo
 checkpoint-<step>.safetensors          the state's tensors
 checkpoint-<step>.<table>.parquet      the rows up to the step
 
+Weights that the run has kept so far (`record.weights`) stay as they are; the checkpoint lists them.
+
 The files of a new checkpoint are written first, then `checkpoint.json` is replaced in one step, then the
 files of the old one are deleted. So a kill at any moment leaves the old checkpoint or the new one whole.
 """
@@ -18,7 +20,7 @@ import json
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from depthscope.record.folder import run_folder
 from depthscope.record.reader import Damage
 from depthscope.record.schema import MEASURES, TABLES, Columns, Digests, LayerFacts, Provenance, Timings, checksum_of
 from depthscope.record.tables import decode, encode
+from depthscope.record.weights import weights_fault
 from depthscope.study.run import Frozen, RunSpec
 
 CHECKPOINT_VERSION = 1
@@ -54,6 +57,7 @@ class Checkpoint:
         state: from which its engine goes on.
         started: what the run is made of, as told at its start.
         rows: table -> its rows so far.
+        weights: file -> SHA-256 of the weights that it kept so far.
         timings: up to here, of all parts of the run.
         provenance: of the part that saved it; earlier parts are in its `resumed`.
     """
@@ -64,6 +68,7 @@ class Checkpoint:
     rows: Mapping[str, Columns]
     timings: Timings
     provenance: Provenance
+    weights: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Manifest(Frozen):
@@ -83,6 +88,7 @@ class _Manifest(Frozen):
     timings: Timings
     provenance: Provenance
     files: dict[str, str]
+    weights: dict[str, str] = Field(default_factory=dict)
     checksum: str = ""
 
 
@@ -115,6 +121,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         timings=checkpoint.timings,
         provenance=checkpoint.provenance,
         files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
+        weights=dict(checkpoint.weights),
     )
     manifest = manifest.model_copy(update={"checksum": checksum_of(manifest.model_dump(mode="json"))})
     before = _named(at)
@@ -154,6 +161,8 @@ def read_checkpoint(folder: Path, spec: RunSpec) -> Checkpoint | Damage | None:
     manifest = _parse(text, spec)
     if isinstance(manifest, str):
         return Damage(run_id, f"{_MANIFEST} {manifest}")
+    if why := weights_fault(folder, run_id, manifest.weights):
+        return Damage(run_id, why)
     contents: dict[str, bytes] = {}
     for name, wanted in manifest.files.items():
         if not _OWN.fullmatch(name):  # not whatever file of this machine a manifest may name
@@ -186,6 +195,7 @@ def read_checkpoint(folder: Path, spec: RunSpec) -> Checkpoint | Damage | None:
         rows=rows,
         timings=manifest.timings,
         provenance=manifest.provenance,
+        weights=manifest.weights,
     )
 
 
@@ -204,7 +214,7 @@ def tidy(folder: Path, run_id: str) -> None:
     if needed is None:
         return
     # The hidden ones are what `write_bytes` was at when it was killed.
-    for pattern in ("checkpoint-*", ".checkpoint*"):
+    for pattern in ("checkpoint-*", ".checkpoint*", ".weights-*"):
         for path in at.glob(pattern):
             if path.name not in needed:
                 with contextlib.suppress(OSError):

@@ -38,6 +38,15 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Weights and buffers of a run after `step` updates, to be kept."""
+
+    run_id: str
+    step: int
+    tensors: Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Progress:
     """Where a run stands; `text` is one short line for a person, `examples` how many it has trained on so far."""
 
@@ -120,7 +129,7 @@ class DoneElsewhere:
     outcome: Outcome
 
 
-Event = Started | Rows | Progress | Ended
+Event = Started | Rows | Weights | Progress | Ended
 """What an engine yields (beside `SafePoint`)."""
 
 News = Started | Progress | Ended | Resumed | Retried | DoneElsewhere

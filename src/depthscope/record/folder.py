@@ -2,6 +2,7 @@
 
 study.toml            the study at its size; the folder's identity and enough to continue it
 runs/<run_id>/        run.json, metrics.parquet, layers.parquet, ...
+                      weights-<step>.safetensors, where the study keeps them (`weights`)
                       while it is under way: checkpoint.json, checkpoint-<step>.safetensors, ... (`checkpoint`)
 findings.json, table.csv, report.html, figures/     made from the runs; may be deleted at any time
 """

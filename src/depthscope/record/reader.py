@@ -61,6 +61,10 @@ def read_record(folder: Path, run_id: str) -> RunRecord | Damage | None:
             return Damage(run_id, f"{name}.parquet cannot be read ({error.strerror or error})")
         if hashlib.sha256(content).hexdigest() != wanted:
             return Damage(run_id, f"{name}.parquet was altered or cut short")
+    for name in record.weights:
+        # Their bytes are looked at where they are used: together they may be gigabytes.
+        if not (at / name).is_file():
+            return Damage(run_id, f"{name} is missing")
     return record
 
 

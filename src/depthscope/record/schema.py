@@ -194,6 +194,7 @@ class RunRecord(Frozen):
         claims_digest: of the study's claims when the run was made.
         measures_version: `MEASURES` when the run was made.
         tables: name -> SHA-256 of the parquet file beside this one.
+        weights: name -> SHA-256 of each file of weights beside it (`record.weights`).
         checksum: digest of all the rest, so that a record altered by hand is noticed; set by the writer.
     """
 
@@ -211,6 +212,7 @@ class RunRecord(Frozen):
     claims_digest: str | None = None
     measures_version: int = MEASURES
     tables: dict[str, str] = Field(default_factory=dict)
+    weights: dict[str, str] = Field(default_factory=dict)
     provenance: Provenance
     timings: Timings
     checksum: str = ""

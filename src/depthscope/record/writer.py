@@ -1,4 +1,4 @@
-"""Writes one run's checkpoints and its record from its events. Nothing else writes there."""
+"""Writes one run's weights, checkpoints and record from its events. Nothing else writes there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any
 
 from depthscope.core.files import place_new, staged
 from depthscope.record.checkpoint import Checkpoint, delete_checkpoint, write_checkpoint
-from depthscope.record.events import Ended, Event, Rows, Started, State
+from depthscope.record.events import Ended, Event, Rows, Started, State, Weights
 from depthscope.record.folder import run_fault, run_folder
 from depthscope.record.provenance import resumed_from
 from depthscope.record.schema import TABLES, Digests, Provenance, RunRecord, Timings
 from depthscope.record.tables import encode
+from depthscope.record.weights import delete_weights, write_weights
 from depthscope.study.metrics import is_metric
 from depthscope.study.run import RunSpec
 
@@ -27,13 +28,14 @@ def check_run_folder(folder: Path, run_id: str) -> None:
     Raises:
         RunFolderError: a folder stands where a file of the record belongs. What is in it, only its owner knows.
     """
-    for name in ("run.json", *(f"{table}.parquet" for table in TABLES)):
-        if (run_folder(folder, run_id) / name).is_dir():
-            raise run_fault(folder, run_id, OSError(errno.EISDIR, f"{name} is a folder"))
+    at = run_folder(folder, run_id)
+    for path in (at / "run.json", *(at / f"{table}.parquet" for table in TABLES), *at.glob("weights-*.safetensors")):
+        if path.is_dir():
+            raise run_fault(folder, run_id, OSError(errno.EISDIR, f"{path.name} is a folder"))
 
 
 class RunWriter:
-    """Hears a run's events, keeps its rows, and writes all at the end; `run.json` last.
+    """Hears a run's events, writes its weights as they come, keeps its rows for the end; `run.json` last.
 
     A folder without `run.json` is a run that was not finished: it goes on from its checkpoint, or is done again.
 
@@ -62,11 +64,16 @@ class RunWriter:
         self._started: Started | None = resumed.started if resumed else None
         self._earlier = resumed.timings if resumed else None
         self._rows: dict[str, dict[str, list[Any]]] = {}
+        self._weights: dict[str, str] = dict(resumed.weights) if resumed else {}
         for table, columns in (resumed.rows if resumed else {}).items():
             self._rows[table] = {name: list(column) for name, column in columns.items()}
 
     def hear(self, event: Event) -> None:
-        """Take in one event of this run."""
+        """Take in one event of this run.
+
+        Raises:
+            UserError: weights that cannot be written.
+        """
         assert event.run_id == self._spec.run_id
         match event:
             case Started():
@@ -76,6 +83,8 @@ class RunWriter:
                 kept = self._rows.setdefault(table, {name: [] for name in TABLES[table].names})
                 for name in kept:
                     kept[name].extend(columns[name])
+            case Weights(step=step, tensors=tensors):
+                name, self._weights[name] = write_weights(self._folder, self._spec.run_id, step, tensors)
             case _:
                 pass
 
@@ -97,6 +106,7 @@ class RunWriter:
             rows=self._rows,
             timings=self._sum(timings),
             provenance=self.provenance,
+            weights=self._weights,
         )
         write_checkpoint(self._folder, checkpoint)
 
@@ -145,6 +155,7 @@ class RunWriter:
                 return None
         if ended.outcome.status != "failed":
             delete_checkpoint(self._folder, self._spec.run_id)
+            delete_weights(self._folder, self._spec.run_id, keep=record.weights)
         return record
 
     def _record(self, ended: Ended, timings: Timings, tables: dict[str, str]) -> RunRecord:
@@ -166,6 +177,7 @@ class RunWriter:
             digests=digests.model_copy(update={"final": ended.final}),
             claims_digest=self._claims_digest,
             tables=tables,
+            weights=dict(self._weights),
             provenance=self.provenance,
             timings=self._sum(timings),
         ).sealed()

@@ -133,7 +133,7 @@ class RunSpec(Frozen):
     measures: tuple[str, ...] = Field(default=(), description="what is measured; no part of the run's identity")
     measure_steps: tuple[Annotated[Int, Field(ge=0)], ...] = Field(
         default=(),
-        description="further steps at which layers are measured, as far as the run gets; no part of its identity",
+        description="further steps at which layers are measured or weights kept; no part of the run's identity",
     )
 
     @field_validator(*[kind for kind in CATALOG if kind != "measure"])
@@ -211,9 +211,10 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for measure in values.get("measures", ()):
         yield from _refusals("measure", measure, values)
     yield from depth_faults(values)
-    measured = any(name == "layers" or is_user_code(name) for name in values.get("measures", ()))
+    measured = any(name in ("layers", "weights") or is_user_code(name) for name in values.get("measures", ()))
     if known("measures", "measure_steps") and values["measure_steps"] and not measured:
-        yield "measure_steps", "nothing is measured there without 'layers' or a probe of your own among the measures."
+        least = "'layers', 'weights' or a probe of your own"
+        yield "measure_steps", f"nothing is measured there without {least} among the measures."
     if entry and known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."
     if known("shortcut", "init") and values["init"] == "zero_branch" and values["shortcut"] in ("none", "dense"):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from depthscope.data.batches import augmentation, order
+from depthscope.data.batches import augmentation, augmentation_digest, order, order_digest
 from depthscope.data.dataset import Dataset, Split
 from depthscope.study.run import RunSpec
 from depthscope.train.twin import is_twin
@@ -56,6 +56,15 @@ class Feed:
     def num_seen(self, batches: int) -> int:
         """Examples in the first batches of an epoch."""
         return min(batches * self.batch_size, self.num_examples)
+
+    def digests(self, num_steps: int) -> dict[str, str | None]:
+        """Those of the draws of all epochs that so many updates begin, as `Digests` has them."""
+        seed, num, epochs = self._spec.seed, self.num_examples, -(-num_steps // self.steps_per_epoch)
+        augmented = self._padded is not None
+        return {
+            "order": order_digest(seed, epochs, num),
+            "augment": augmentation_digest(seed, epochs, num, self._spec.padding) if augmented else None,
+        }
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """(x, y) of each batch of an epoch from batch `first` on, in the epoch's order and with its augmentation.

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from depthscope.core.depth import profile_steps
-from depthscope.data.batches import augmentation_digest, order_digest
 from depthscope.probes.numbers import tensor_digest, weights_digest
 from depthscope.record.events import Ended, Event, Progress, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
@@ -21,6 +20,7 @@ from depthscope.train.clip import clipper
 from depthscope.train.exact import exact
 from depthscope.train.feed import Feed
 from depthscope.train.gradients import Gradients
+from depthscope.train.keeping import WEIGHTS, kept_steps, weights_of
 from depthscope.train.layout import lay_out
 from depthscope.train.lesions import LESION, lesion_rows
 from depthscope.train.measure import diverged, diverged_at, layer_facts, metric_rows
@@ -89,6 +89,8 @@ class Run:
             self.model = lay_out(self.model, self.device)
         self.objective = objective_of(self.data)
         self.num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * self.feed.steps_per_epoch
+        keeps, per_epoch = WEIGHTS in spec.measures, self.feed.steps_per_epoch
+        self.kept = kept_steps(self.num_steps, per_epoch, spec.measure_steps) if keeps else frozenset()
         self.optimizer = make_optimizer(spec, self.model)
         self.summary: dict[str, float] = {}
         self.step, self.tally = 0, Tally()
@@ -105,6 +107,7 @@ class Run:
             self.feed.train,
             points=self.points,
             channels_last=channels_last,
+            num_steps=self.num_steps,
             summary=self.summary,
         )
 
@@ -162,6 +165,7 @@ class Run:
             chance_loss=self.data.chance_loss,
         )
         yield from self.measures.events(0, first)
+        yield from self._weights()
 
     def _train(self) -> Generator[Event | SafePoint, None, Outcome]:
         rates = learning_rates(self.spec, self.num_steps)
@@ -184,6 +188,7 @@ class Run:
                 tally.counts.append(self.objective.num(y_B))
                 if self.step in wanted:
                     yield from self.measures.events(self.step, self.measures.profile(self.step))
+                yield from self._weights()
                 if self.step == end:
                     break
                 if self.step % 20 == 0:
@@ -250,6 +255,10 @@ class Run:
         yield metric_rows(self.id, rows)
         return outcome
 
+    def _weights(self) -> Iterator[Event]:
+        if self.step in self.kept:
+            yield weights_of(self.id, self.step, self.model)
+
     def _points(self) -> tuple[LayerFacts, ...]:
         return tuple(
             LayerFacts(index=index, name=point.layer, kind=point.kind, weight=point.weight)
@@ -257,13 +266,4 @@ class Run:
         )
 
     def _digests(self) -> Digests:
-        spec, num = self.spec, self.feed.num_examples
-        epochs = -(-self.num_steps // self.feed.steps_per_epoch)
-        augmented = spec.augment == "crop_flip"
-        return Digests(
-            init=self.init,
-            data=self.data.digest,
-            order=order_digest(spec.seed, epochs, num),
-            augment=augmentation_digest(spec.seed, epochs, num, spec.padding) if augmented else None,
-            code=self.code,
-        )
+        return Digests(init=self.init, data=self.data.digest, code=self.code, **self.feed.digests(self.num_steps))

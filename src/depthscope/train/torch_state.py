@@ -24,8 +24,12 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
         for name, value in optimizer.state.get(parameter, {}).items()
         if value is not None  # SGD without momentum notes that it has none
     }
-    model_state = {name: _array(value) for name, value in model.state_dict().items()}
-    return {**named("model", model_state), **named("optimizer", kept)}
+    return {**named("model", state_arrays(model)), **named("optimizer", kept)}
+
+
+def state_arrays(model: nn.Module) -> dict[str, NDArray[Any]]:
+    """Copies of weights and buffers, by name."""
+    return {name: _array(value) for name, value in model.state_dict().items()}
 
 
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, NDArray[Any]]) -> None:

@@ -92,6 +92,22 @@ MEASURE: Mapping[str, Entry] = {
         targets={"torch": "depthscope.probes.lesion:lesions"},
         sources=("srivastava2015highway", "veit2016ensembles"),
     ),
+    "weights": Entry(
+        summary="weights and buffers kept at step 0, at each epoch's end (of many epochs, at 50) and at measure_steps",
+        targets={"torch": "depthscope.train.keeping:weights_of"},
+    ),
+    "smoothness": Entry(
+        summary="the range of the loss and of its gradient along the gradient's direction, as far as 4 learning rates; "
+        "at step 0, the end and measure_steps",
+        targets={"torch": "depthscope.probes.step:along_step"},
+        sources=("santurkar2018how",),
+    ),
+    "sharpness": Entry(
+        summary="the largest and smallest eigenvalue of the loss's Hessian, against 2 / learning rate; "
+        "at step 0, the end and measure_steps",
+        targets={"torch": "depthscope.probes.curvature:extremes"},
+        sources=("cohen2021gradient",),
+    ),
     "samples": Entry(
         summary="text that the trained network writes, token by token, drawn from its probabilities at temperature 1",
         targets={"numpy": "depthscope.train.samples:written", "torch": "depthscope.train.samples:written_by"},
