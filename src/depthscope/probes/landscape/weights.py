@@ -38,7 +38,25 @@ class Weights:
         device = next((parameters[name].device for name in self.names), torch.device("cpu"))
         dtype = torch.float32 if device.type == "mps" else torch.float64  # MPS has no float64
         self._axes = [_flat([axis[name] for name in self.names], dtype).to(device) for axis in directions.axes]
-        if centre is None:
-            self._centre: Tensor = _flat([parameters[name].detach() for name in self.names], dtype)
-        else:
-            self._centre = centre._centre
+        held = [parameters[name].detach() for name in self.names]
+        self._centre: Tensor = _flat(held, dtype) if centre is None else centre._centre
+
+    def point(self, coordinates: Sequence[float]) -> Mapping[str, Tensor]:
+        """The weights of a point, by name, in float64."""
+        flat = self._centre
+        for coordinate, axis in zip(coordinates, self._axes, strict=True):
+            if coordinate != 0:  # so that the centre is the centre in every bit, -0 too
+                flat = flat.add(axis, alpha=coordinate)
+        parts = flat.split([shape.numel() for shape in self._shapes])
+        return {name: part.view(shape) for name, part, shape in zip(self.names, parts, self._shapes, strict=True)}
+
+    def move(self, model: nn.Module, coordinates: Sequence[float]) -> None:
+        """Put a point's weights into a model, rounded to its dtype."""
+        parameters = dict(model.named_parameters())
+        with torch.no_grad():
+            for name, value in self.point(coordinates).items():
+                parameters[name].copy_(value)
+
+
+def _flat(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+    return torch.cat([each.reshape(-1).to(dtype) for each in tensors]) if tensors else torch.empty(0, dtype=dtype)
