@@ -46,3 +46,18 @@ def test_a_narrow_projection_does_not_corrupt_the_heap() -> None:
     # In a process of its own: what is corrupted aborts it (oneDNN issue 6035).
     done = subprocess.run([sys.executable, "-c", NARROW], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_gradients_keep_the_layout_through_a_stage_that_begins() -> None:
+    # A gradient in another layout makes every layer before it slow; subsampling by an index would give one.
+    model: Any = lay_out(cifar_resnet(depth=8, width=4, shortcut="A"), "cpu")
+    found: list[bool] = []
+
+    def look(_module: Any, _inputs: Any, output: Any) -> None:
+        output.register_hook(lambda grad: found.append(grad.is_contiguous(memory_format=torch.channels_last)))
+
+    for block in model.blocks[:2]:
+        block.relu2.register_forward_hook(look)
+    model.stem.relu.register_forward_hook(look)
+    model(torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)).square().mean().backward()
+    assert found == [True] * 3
