@@ -78,8 +78,8 @@ def test_a_fit_that_test_data_cannot_judge_is_said() -> None:
 def test_divergence_of_half_or_more_comes_first() -> None:
     found = diagnosed({"train_loss": UP}, ["diverged", "diverged", "completed"])
     assert found.kind == "divergence"
-    assert "not finite, or above 1000 ln K nats" in found.text["en"]
-    assert "高于 1000 ln K nats" in found.text["zh"]
+    assert "not finite, or above 1000 times that of a guess" in found.text["en"]
+    assert "高于随机猜测的 1000 倍" in found.text["zh"]
     assert "2 of 3 deep runs diverged" in found.text["en"]
     assert "3 次深层运行中有 2 次发散" in found.text["zh"]
 

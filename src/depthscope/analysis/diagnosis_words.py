@@ -50,9 +50,10 @@ MEANING: dict[Lang, dict[str, str]] = {
         "budget": "Not enough budget to tell: the deeper network fits its own training data worse, and was still "
         "catching up when the budget ended",
         "overfitting": "Overfitting: the deeper network fits its training data at least as well and test data worse",
-        "divergence": "Divergence: the loss of deep runs left all bounds (not finite, or above 1000 ln K nats)",
+        "divergence": "Divergence: the loss of deep runs left all bounds (not finite, or above 1000 times that of a "
+        "guess)",
         "recipe": "Divergence: the recipe diverges at both depths, which is no effect of depth (the loss left all "
-        "bounds: not finite, or above 1000 ln K nats)",
+        "bounds: not finite, or above 1000 times that of a guess)",
         "none": "No harm from depth: the deeper network is at least as good",
         "undecided": "Undecided: the intervals do not tell what depth did",
         "few": "Undecided: fewer than {least} seeds have results at both depths, and what depth did is not told from "
@@ -66,9 +67,9 @@ MEANING: dict[Lang, dict[str, str]] = {
         "degradation": "退化：更深的网络对自己的训练数据拟合得更差",
         "budget": "训练预算不足以判断：更深的网络对自己的训练数据拟合得更差，但预算用尽时仍在追赶",
         "overfitting": "过拟合：更深的网络对训练数据的拟合不差，在测试数据上却更差",
-        "divergence": "发散：深层运行的损失超出一切界限（不再有限，或高于 1000 ln K nats）",
+        "divergence": "发散：深层运行的损失超出一切界限（不再有限，或高于随机猜测的 1000 倍）",
         "recipe": "发散：该训练配方在两种深度下都发散，这不是加深的影响"
-        "（损失超出一切界限：不再有限，或高于 1000 ln K nats）",
+        "（损失超出一切界限：不再有限，或高于随机猜测的 1000 倍）",
         "none": "加深无害：更深的网络至少同样好",
         "undecided": "尚无定论：区间不足以说明加深的影响",
         "few": "尚无定论：两种深度都有结果的种子不足 {least} 个，数量太少，无法说明加深的影响",

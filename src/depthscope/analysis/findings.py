@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from depthscope.analysis.diagnosis import diagnose
@@ -14,6 +15,7 @@ from depthscope.analysis.judging import judge_claim
 from depthscope.analysis.notes import BETWEEN, key_of, note
 from depthscope.analysis.pairing import pairings
 from depthscope.analysis.table import Results
+from depthscope.analysis.units import temporal
 from depthscope.analysis.verdict_words import some_of
 from depthscope.analysis.verdicts import CHANGES, Judgement
 from depthscope.analysis.wording import LANGS, VERDICTS, Lang, quantity, scale_of, spoken, with_spread
@@ -53,7 +55,13 @@ def judge(results: Results) -> tuple[Finding, ...]:
     judged |= holm(list(confirmatory), lambda name, level: judge_claim(results, confirmatory[name], level), LEVEL)
     family = len(confirmatory)
     return tuple(
-        _finding(claim, judged[claim.name], family if confirmatory_at(claim, size) else 0, pairings(results, claim))
+        _finding(
+            claim,
+            judged[claim.name],
+            family if confirmatory_at(claim, size) else 0,
+            pairings(results, claim),
+            in_time=temporal(row for row in results.rows if row.cell.part == claim.part),
+        )
         for claim in claims
     )
 
@@ -86,9 +94,9 @@ def findings_document(results: Results, findings: tuple[Finding, ...], provenanc
     }
 
 
-def _finding(claim: Claim, judgement: Judgement, family: int, paired: tuple[Pairing, ...]) -> Finding:
+def _finding(claim: Claim, judgement: Judgement, family: int, paired: tuple[Pairing, ...], *, in_time: bool) -> Finding:
     """The finding; `family` is the number of confirmatory claims, 0 where this is none of them."""
-    reasons: dict[str, str] = {lang: _reason(claim, judgement, lang) for lang in LANGS}
+    reasons: dict[str, str] = {lang: _reason(claim, judgement, lang, in_time=in_time) for lang in LANGS}
     return Finding(
         claim=claim.name,
         text={str(lang): text for lang, text in claim.text.items()},
@@ -114,19 +122,20 @@ def _as_shown(estimate: Estimate) -> Estimate:
     return estimate.model_copy(update={"low": None, "high": None}) if flat else estimate
 
 
-def _reason(claim: Claim, judgement: Judgement, lang: Lang) -> str:
+def _reason(claim: Claim, judgement: Judgement, lang: Lang, *, in_time: bool) -> str:
     """The judgement in a sentence: what was found, what was asked, the verdict, what is absent."""
+    said = partial(spoken, lang=lang, in_time=in_time)
     english = lang == "en"
     judged = judgement.estimates[: judgement.num_judged]
     change = claim.kind in CHANGES
     equals, between = (" = ", "; ") if english else ("：", "；")
     if claim.kind == "no_degradation":
-        found = _worsening(judged[0], lang)
+        found = _worsening(judged[0], lang, said)
     elif claim.kind == "some_difference":
-        found = some_of(judged, judgement.num_met, lang)
+        found = some_of(judged, judgement.num_met, lang, said)
     else:
         found = between.join(
-            f"{spoken(estimate.name, lang)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
+            f"{said(estimate.name)}{equals}{with_spread(estimate, lang, change=change)}" for estimate in judged
         )
     notes = [*judgement.census.notes(lang), *(note(each, lang) for each in judgement.said)]
     if any(estimate.note == note("no_closed_form") for estimate in judgement.estimates):
@@ -153,7 +162,7 @@ def _why_undecided(claim: Claim, judged: Sequence[Estimate], lang: Lang) -> Iter
         yield NO_POWER[lang]
 
 
-def _worsening(judged: Estimate, lang: Lang) -> str:
+def _worsening(judged: Estimate, lang: Lang, said: Callable[[str], str]) -> str:
     """A worsening with what was taken from what, and in words where it is an improvement."""
     metric, _, sides = judged.name.partition(": ")
     shown = with_spread(judged, lang, change=True)
@@ -162,9 +171,9 @@ def _worsening(judged: Estimate, lang: Lang) -> str:
         gain = quantity(-judged.value, judged.unit, lang, change=True, scale=scale_of(judged))
     if lang == "en":
         first, minus, second = sides.partition(" minus ")
-        name = f"worsening ({spoken(metric, lang)} of {first}{minus}{'that of ' if minus else ''}{second})"
+        name = f"worsening ({said(metric)} of {first}{minus}{'that of ' if minus else ''}{second})"
         return f"{name} = {shown}" + (f": that is, better by {gain}" if gain else "")
-    return f"变差幅度（{spoken(judged.name, lang)}）：{shown}" + (f"，即改善了 {gain}" if gain else "")
+    return f"变差幅度（{said(judged.name)}）：{shown}" + (f"，即改善了 {gain}" if gain else "")
 
 
 def _asked(claim: Claim, change: bool, lang: Lang) -> str:

@@ -42,7 +42,7 @@ class Census:
     Attributes:
         total: runs that the claim asks for.
         missing: not done yet.
-        diverged: ended with a loss that is not finite, or above the bound (1000 ln K nats for K classes); none
+        diverged: ended with a loss that is not finite, or above the bound (1000 times that of a guess); none
             where the metric was measured before training.
         failed: ended by an error.
         unmeasured: completed, and without the metric; or without one that was measured before training.

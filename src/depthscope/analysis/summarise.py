@@ -29,7 +29,7 @@ class CellSummary:
         num_runs: runs asked for.
         n: runs completed.
         num_missing: runs not done.
-        num_diverged: runs whose loss was not finite, or above the bound (1000 ln K nats).
+        num_diverged: runs whose loss was not finite, or above the bound (1000 times that of a guess).
         num_failed: runs that ended by an error.
         num_stopped_early: completed runs that the recipe's declared rule ended.
         steps: fewest and most updates of the completed runs; None without any.

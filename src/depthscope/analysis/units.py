@@ -44,6 +44,11 @@ def counted(rows: Iterable[ResultRow]) -> Counted:
     return found.pop() if len(found) == 1 else "layers"
 
 
+def temporal(rows: Iterable[ResultRow]) -> bool:
+    """Whether the data of all these runs is as long in time as their networks are deep."""
+    return counted(rows) == "steps"
+
+
 def _counted(spec: RunSpec) -> Counted:
     data, family = CATALOG["data"].get(spec.data), CATALOG["family"].get(spec.family)
     if data is not None and data.by_depth:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.notes import ABSENT, phrases_of
@@ -32,17 +32,18 @@ def verdict_sentence(findings: Sequence[Finding], lang: Lang) -> Iterator[str]:
         )
 
 
-def some_of(judged: Sequence[Estimate], num_met: int, lang: Lang) -> str:
+def some_of(judged: Sequence[Estimate], num_met: int, lang: Lang, said: Callable[[str], str]) -> str:
     """Which of several differences meet their bound; where none does, the nearest.
 
     Args:
         judged: the differences, those that meet the bound first, the nearest next.
         num_met: how many meet it.
         lang: language.
+        said: the name of an estimate as a reader says it.
     """
     named = judged[: min(num_met, MOST_NAMED) or 1]
     equals, between = (" = ", "; ") if lang == "en" else ("：", "；")
-    told = between.join(f"{spoken(each.name, lang)}{equals}{with_spread(each, lang, change=True)}" for each in named)
+    told = between.join(f"{said(each.name)}{equals}{with_spread(each, lang, change=True)}" for each in named)
     more = num_met - len(named)
     if lang == "en":
         head = (

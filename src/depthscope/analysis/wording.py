@@ -39,6 +39,14 @@ METRIC_NAMES: dict[Lang, dict[str, str]] = {
         "construction_accuracy_change": "change of the training accuracy by the construction",
         "lesion_loss_change": "change of the loss by taking out one branch",
         "lesion_accuracy_change": "change of the accuracy by taking out one branch",
+        "landscape_roughness": "roughness of the loss landscape",
+        "smoothness_first": "effective smoothness along the step, untrained",
+        "smoothness_last": "effective smoothness along the step, trained",
+        "smoothness_most": "largest effective smoothness along the step",
+        "sharpness_first": "sharpness, untrained",
+        "sharpness_last": "sharpness, trained",
+        "sharpness_most": "largest sharpness",
+        "sharpness_ratio_last": "sharpness over the edge of stability, trained",
         "dh_factor_first": "factor of |dL/dh| a layer, untrained",
         "dh_factor_last": "factor of |dL/dh| a layer, trained",
         "dh_factor_change": "change by training of the factor of |dL/dh| a layer",
@@ -67,6 +75,14 @@ METRIC_NAMES: dict[Lang, dict[str, str]] = {
         "construction_accuracy_change": "构造引起的训练准确率变化",
         "lesion_loss_change": "去掉一个支路引起的损失变化",
         "lesion_accuracy_change": "去掉一个支路引起的准确率变化",
+        "landscape_roughness": "损失景观的粗糙度",
+        "smoothness_first": "未训练时沿步的有效光滑度",
+        "smoothness_last": "训练后沿步的有效光滑度",
+        "smoothness_most": "沿步有效光滑度的最大值",
+        "sharpness_first": "未训练时的锐度",
+        "sharpness_last": "训练后的锐度",
+        "sharpness_most": "锐度的最大值",
+        "sharpness_ratio_last": "训练后锐度与稳定性边缘之比",
         "dh_factor_first": "未训练时 |dL/dh| 的逐层因子",
         "dh_factor_last": "训练后 |dL/dh| 的逐层因子",
         "dh_factor_change": "训练前后 |dL/dh| 逐层因子之比",
@@ -78,6 +94,20 @@ METRIC_NAMES: dict[Lang, dict[str, str]] = {
     },
 }
 """The keys of a run's summary as a reader says them."""
+
+IN_TIME: dict[Lang, dict[str, str]] = {
+    "en": {
+        "dh_factor_first": "factor of |dL/dh| a step in time, untrained",
+        "dh_factor_last": "factor of |dL/dh| a step in time, trained",
+        "dh_factor_change": "change by training of the factor of |dL/dh| a step in time",
+    },
+    "zh": {
+        "dh_factor_first": "未训练时 |dL/dh| 的逐时间步因子",
+        "dh_factor_last": "训练后 |dL/dh| 的逐时间步因子",
+        "dh_factor_change": "训练前后 |dL/dh| 逐时间步因子之比",
+    },
+}
+"""Those that are called otherwise where depth is a number of steps in time."""
 
 
 def pick(texts: Mapping[Any, str], lang: Lang) -> str:
@@ -113,8 +143,8 @@ _CHINESE = (
 )
 
 
-def spoken(name: str, lang: Lang) -> str:
-    """The name of an estimate as a reader says it.
+def spoken(name: str, lang: Lang, *, in_time: bool = False) -> str:
+    """The name of an estimate as a reader says it; `in_time` where its runs' depth is a number of steps.
 
     >>> spoken("train_accuracy: plain, depth 56 minus plain, depth 20", "en")
     'training accuracy: plain, depth 56 minus plain, depth 20'
@@ -122,7 +152,7 @@ def spoken(name: str, lang: Lang) -> str:
     '训练准确率（plain，深度 56 减 plain，深度 20）'
     """
     metric, colon, rest = name.partition(": ")
-    metric = METRIC_NAMES[lang].get(metric, metric)
+    metric = (in_time and IN_TIME[lang].get(metric)) or METRIC_NAMES[lang].get(metric, metric)
     if lang == "en":
         return f"{metric}{colon}{rest}"
     for english, chinese in _CHINESE:

@@ -8,6 +8,7 @@ from typing import Any
 
 from depthscope.analysis.finding import Estimate, Finding
 from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.units import temporal
 from depthscope.analysis.verdict_words import alternative
 from depthscope.analysis.verdicts import CHANGES
 from depthscope.analysis.wording import quantity, spoken, spoken_method, spoken_note, with_spread
@@ -140,7 +141,7 @@ def card(finding: Finding, claim: Claim | None, words: Words, *, rows: Sequence[
         finding: judged.
         claim: as the study declares it; None where it no longer does.
         words: language.
-        rows: the runs that it is about, which tell the unit of their loss.
+        rows: the runs that it is about, which tell the unit of their loss and what depth counts.
     """
     first = finding.estimates[0] if finding.estimates else None
     squares = first is not None and first.unit == "fraction" and 0 < len(first.values) <= MAX_SQUARES
@@ -160,7 +161,7 @@ def card(finding: Finding, claim: Claim | None, words: Words, *, rows: Sequence[
         "chart": None,
         "height": 0,
         "reason": finding.reasons.get(words.lang) or finding.reason,
-        "rows": [_row(each, words) for each in finding.estimates],
+        "rows": [_row(each, words, in_time=temporal(rows)) for each in finding.estimates],
         "aside": _aside(finding, judged, words),
         "pairing": pairing_lines(finding, words),
     }
@@ -241,13 +242,13 @@ def effect(estimate: Estimate, words: Words) -> str:
     return words("effect", value=value, low=low, high=high)
 
 
-def _row(estimate: Estimate, words: Words) -> dict[str, str]:
+def _row(estimate: Estimate, words: Words, *, in_time: bool) -> dict[str, str]:
     shown = [number(value, estimate.unit) for value in estimate.values[:20]]
     if len(estimate.values) > len(shown):
         shown.append("…")
     ends = interval(estimate.low, estimate.high, estimate.unit)
     return {
-        "name": spoken(estimate.name, words.lang),
+        "name": spoken(estimate.name, words.lang, in_time=in_time),
         "value": number(estimate.value, estimate.unit) if estimate.value is not None else words("not_estimated"),
         "interval": ends or spoken_note(estimate.note, words.lang) or words("no_interval"),
         "n": str(estimate.n) if estimate.n else "",

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from depthscope.analysis.profiles import median_and_range
 from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.units import temporal
 from depthscope.report.charts.profile import LayerValue, Level
 from depthscope.report.content import View, significant
-from depthscope.report.temporal import temporal
 
 MAX_STEPS = 20
 """Steps a page shows. The powers of two and the last stay; epoch ends in between are thinned."""

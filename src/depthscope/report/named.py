@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from depthscope.analysis.table import ResultRow
-from depthscope.analysis.units import unit_in
+from depthscope.analysis.units import temporal, unit_in
 from depthscope.report.temporal import key_of
 from depthscope.report.words import Words
 
@@ -15,4 +15,4 @@ def metric_of(rows: Sequence[ResultRow], metric: str, words: Words) -> str:
     in_time = key_of(rows, f"metric.{metric}") if rows else ""
     if in_time in words.table and in_time.endswith(".time"):
         return words(in_time)
-    return words.metric(metric, unit=unit_in(rows, metric))
+    return words.metric(metric, unit=unit_in(rows, metric), in_time=temporal(rows))

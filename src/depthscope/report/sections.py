@@ -8,6 +8,7 @@ from typing import Any
 
 from depthscope.analysis.diagnosis import diagnose
 from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.units import temporal
 from depthscope.report import content
 from depthscope.report.content import View
 from depthscope.report.estimates import Estimates
@@ -15,7 +16,6 @@ from depthscope.report.named import metric_of
 from depthscope.report.numbers import duration, interval, number
 from depthscope.report.palette import Series
 from depthscope.report.strings import Lang
-from depthscope.report.temporal import temporal
 from depthscope.report.translate import phrases
 from depthscope.report.words import Words
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from depthscope.analysis.table import ResultRow
-from depthscope.analysis.units import counted
+from depthscope.analysis.units import counted, temporal
 from depthscope.study.run import RunSpec
-
-
-def temporal(rows: Iterable[ResultRow]) -> bool:
-    """Whether the data of all these runs is as long in time as their networks are deep."""
-    return counted(rows) == "steps"
 
 
 def key_of(rows: Iterable[ResultRow], key: str) -> str:

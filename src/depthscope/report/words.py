@@ -54,14 +54,15 @@ class Words:
         """The name of an axis for readers: `depth`, that of a field where this table has one, or the field itself."""
         return self.table["depth"] if axis == "depth" else self.table.get(f"axis.{axis}", axis)
 
-    def metric(self, metric: str, *, unit: str | None = None) -> str:
+    def metric(self, metric: str, *, unit: str | None = None, in_time: bool = False) -> str:
         """The name of a summary's key for readers; where this table has none, that of `analysis`.
 
         Args:
             metric: the key.
             unit: what it is measured in; by default what the key alone tells. Nats alone stand behind a name.
+            in_time: whether depth is a number of steps in time.
         """
-        name = self.table.get(f"metric.{metric}") or spoken(metric, self.lang)
+        name = self.table.get(f"metric.{metric}") or spoken(metric, self.lang, in_time=in_time)
         return self.nats(name) if (unit_of(metric) if unit is None else unit) == "nats" else name
 
     def nats(self, name: str) -> str:
