@@ -78,6 +78,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "metric.construction_accuracy_change": ("change by the construction", "构造引起的准确率变化"),
     "metric.lesion_loss_change": ("loss without one branch, change", "去掉一个支路引起的损失变化"),
     "metric.lesion_accuracy_change": ("accuracy without one branch, change", "去掉一个支路引起的准确率变化"),
+    "metric.landscape_roughness": ("roughness of the loss landscape", "损失景观的粗糙度"),
     "metric.dh_factor_first": ("|dL/dh| factor per layer, step 0", "每层 |dL/dh| 倍数，第 0 步"),
     "metric.dw_factor_first": ("|dW| factor per layer, step 0", "每层 |dW| 倍数，第 0 步"),
     "metric.dw_end_log_first": (

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,6 +19,8 @@ from depthscope.study.cells import Cell as Cell
 from depthscope.study.cells import matching as matching
 from depthscope.study.check import ALL_FIELDS, MAX_RUNS, RUN_FIELDS, claim_faults, part_faults
 from depthscope.study.faults import found_in, in_order
+from depthscope.study.landscape import MapSpec
+from depthscope.study.maps import map_faults, planned_maps
 from depthscope.study.overlay import Origins, layered, merge, origin
 from depthscope.study.resources import DEFAULT, Resources
 from depthscope.study.run import OPTION_FIELDS, RunSpec, incoherences
@@ -68,6 +71,11 @@ class Plan:
     runs: Mapping[str, RunSpec]
     tasks: tuple[Task, ...]
 
+    @cached_property
+    def maps(self) -> Mapping[str, tuple[MapSpec, ...]]:
+        """run_id -> the maps that are made of it, once it is done."""
+        return planned_maps(self.study, self.cells)
+
 
 def group_key(spec: RunSpec) -> str:
     """Equal for runs that differ only in their seed."""
@@ -82,7 +90,7 @@ def expand(study: StudySpec, *, source: str | None = None) -> Plan:
             the path in the study (at its size) that it comes from.
     """
     cells, runs, found = _runs(study)
-    found += [*claim_faults(study, cells), *absent_faults(study, cells, runs)]
+    found += [*claim_faults(study, cells), *absent_faults(study, cells, runs), *map_faults(study, cells, runs)]
     if found:
         where = source or study.name
         raise FaultsError(f"{where} at size {study.size!r}" if study.size else where, in_order(found))
@@ -103,7 +111,8 @@ def _tasks(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, RunSpec])
 def faults_of(study: StudySpec) -> list[tuple[str, str]]:
     """(path, message) of the faults in a study's parts, runs and claims."""
     cells, runs, found = _runs(study)
-    return [*found, *claim_faults(study, cells), *absent_faults(study, cells, runs)]
+    beside = (claim_faults(study, cells), absent_faults(study, cells, runs), map_faults(study, cells, runs))
+    return [*found, *(each for faults in beside for each in faults)]
 
 
 def _runs(study: StudySpec) -> tuple[list[Cell], dict[str, RunSpec], list[tuple[str, str]]]:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from depthscope.study.catalog import CATALOG, USER_KINDS, Kind
 from depthscope.study.check import RUN_FIELDS
 from depthscope.study.claims import KINDS, NoDegradationClaim, Select
+from depthscope.study.landscape import Maps
 from depthscope.study.metrics import PROBE, SUMMARY, worse_side
 from depthscope.study.resources import ResourceTable
 from depthscope.study.run import OPTION_FIELDS, RunSpec
@@ -29,7 +30,7 @@ USER_CODE = r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*$"
 """`package.module:function`."""
 
 _MODELS: tuple[type[BaseModel], ...] = (
-    *(StudySpec, Part, Arm, Case, Select, ResourceTable, Tuning, Tuned, Choice, Score),
+    *(StudySpec, Part, Arm, Case, Select, Maps, ResourceTable, Tuning, Tuned, Choice, Score),
     *KINDS.values(),
 )
 _SIZES = (

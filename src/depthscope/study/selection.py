@@ -78,6 +78,7 @@ def selection_study(study: StudySpec) -> StudySpec:
         "seeds": list(tuning.selection_seeds),
         "parts": parts,
         "claims": (),
+        "landscape": None,
     }
     return StudySpec.model_validate(study.model_copy(update=update).model_dump())
 

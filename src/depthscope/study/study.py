@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from depthscope.core.hashing import digest
 from depthscope.study.cells import agrees
 from depthscope.study.claims import Claim
+from depthscope.study.landscape import Maps
 from depthscope.study.metrics import loss_or_accuracy
 from depthscope.study.resources import Resources, ResourceTable, resolved
 from depthscope.study.run import Frozen
@@ -100,6 +101,7 @@ class StudySpec(Frozen):
         seeds: seeds of the parts that name none.
         parts: sets of comparable runs.
         claims: judged from the records.
+        landscape: maps of the loss around the trained networks, made when the runs are done.
         resources: what a run needs of a machine.
         tuning: how one number is chosen for each arm, by `depthscope tune`.
         tuned: where the tuned values come from; `depthscope tune` writes it.
@@ -115,6 +117,7 @@ class StudySpec(Frozen):
     seeds: Seeds = 3
     parts: Annotated[dict[PartName, Part], Field(min_length=1)]
     claims: tuple[Claim, ...] = ()
+    landscape: Maps | None = None
     resources: ResourceTable | None = None
     tuning: Tuning | None = None
     tuned: Tuned | None = None
@@ -151,8 +154,8 @@ def _identity(study: dict[str, Any]) -> dict[str, Any]:
         *((part, "ranked") for part in study["parts"].values()),
         *((arm, "at") for part in study["parts"].values() for arm in part["arms"]),
         *((choice, "at") for choice in tuned.get("choices", ())),
-        *((part, "ranked") for part in study["parts"].values()),
         (tuning, "by"),
+        (study, "landscape"),
     ):
         if not holder.get(later, True):
             del holder[later]

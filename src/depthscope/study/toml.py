@@ -17,6 +17,7 @@ from depthscope.core.files import read_text
 from depthscope.study.claims import KINDS, Select
 from depthscope.study.expand import faults_of
 from depthscope.study.faults import Fault, found_in, in_order
+from depthscope.study.landscape import Maps
 from depthscope.study.overlay import merge
 from depthscope.study.resources import ResourceTable
 from depthscope.study.study import Arm, Case, Part, StudySpec
@@ -158,7 +159,7 @@ def _holds(value: Any, path: tuple[str, ...]) -> bool:
     return True
 
 
-_BESIDE_RUNS = ("claims", "resources", "tuning", "tuned")
+_BESIDE_RUNS = ("claims", "landscape", "resources", "tuning", "tuned")
 _DECIDES_RUNS = ("base", "parts", "arms", "axes", "set", "at", "where", "exclude", "seeds", "sizes")
 
 
@@ -168,6 +169,8 @@ def _known_keys(fault: Fault) -> tuple[str, ...]:
             return (*StudySpec.model_fields, "sizes")
         case ("resources", _) | ("parts", _, "resources", _):
             return tuple(ResourceTable.model_fields)
+        case ("landscape", _):
+            return tuple(Maps.model_fields)
         case ("tuning", _):
             return tuple(Tuning.model_fields)
         case ("tuned", _):
