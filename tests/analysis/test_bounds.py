@@ -100,10 +100,16 @@ def test_divergence_says_nothing_of_the_untrained_network(make_results: MakeResu
     }
     gpt = {"backend": "torch", "measures": ["layers"], "family": "gpt", "data": "names", "init": "gpt2", "gain": 1.0}
     transformer: dict[str, Any] = {"base": {**gpt, "norm": "layer", "activation": "gelu"}}
+    curved: dict[str, Any] = {"base": {**base, "measures": ["sharpness", "smoothness"], "init": "gaussian"}}
+    needs = {
+        **dict.fromkeys(CONSTRUCTED, constructed),
+        "dw_end_log_first": transformer,
+        **dict.fromkeys(("sharpness_first", "smoothness_first"), curved),
+    }
     results = make_results(
         lambda c: {metric: 0.7 + 0.01 * c.seed, "train_loss": 1.0}, claim, difference(-0.9, metric=metric, name="d"),
         difference(-0.9, metric="train_loss", name="e"),
-        **(constructed if metric in CONSTRUCTED else transformer if metric == "dw_end_log_first" else {}),
+        **needs.get(metric, {}),
     )  # fmt: skip
     assert [each.verdict for each in judge(results)] == ["supported", "undecided", "undecided"]
     (row,) = [row for row in results.select("main", cell("plain", 8)) if row.cell.seed == 1]

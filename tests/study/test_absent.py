@@ -157,6 +157,19 @@ def test_the_last_layer_of_a_transformer_alone(torch_run: Document) -> None:
     assert told(study(base, arms, "dw_end_log_first", "conv", "gpt", "own")) == [("claims.0.metric", says)]
 
 
+def test_curvature_is_measured_where_it_is_asked_for_and_has_an_edge_under_descent_alone(torch_run: Document) -> None:
+    base = {**torch_run, "measures": ["sharpness"]}
+    arms: list[Document] = [{"name": "sgd"}, {"name": "adam", "set": {"optimizer": "adam"}}]
+    says = (
+        "arm 'adam' cannot have 'sharpness_ratio_last': the bound is one of optimizer 'sgd'; 'adam' scales its "
+        "gradients. Judge 'sharpness_last'."
+    )
+    assert told(study(base, arms, "sharpness_ratio_last", "sgd", "adam")) == [("claims.0.metric", says)]
+    assert expand(study(base, arms, "sharpness_last", "sgd", "adam")).cells
+    says = "arm 'sgd' cannot have 'smoothness_most': put 'smoothness' among the measures of its runs."
+    assert told(study(base, arms, "smoothness_most", "sgd")) == [("claims.0.metric", says)]
+
+
 def test_each_reason_has_its_line(torch_run: Document) -> None:
     faults = told(study({**torch_run, "measures": ["lesion"]}, ARMS, "lesion_loss_change", "plain", "unmeasured"))
     assert len(faults) == 2

@@ -20,6 +20,8 @@ BEFORE_TRAINING = frozenset(
         "dh_factor_first",
         "dw_factor_first",
         "dw_end_log_first",
+        "smoothness_first",
+        "sharpness_first",
         "gradcheck_complex_median",
         "gradcheck_central_median",
         "gradcheck_five_point_median",

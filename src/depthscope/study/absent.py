@@ -14,7 +14,14 @@ from depthscope.study.selection import is_selection
 from depthscope.study.study import StudySpec
 
 MEASURED: Mapping[str, str] = MappingProxyType(
-    {"lesion_": "lesion", "dh_factor_": "layers", "dw_factor_": "layers", "gradcheck_": "gradcheck"}
+    {
+        "lesion_": "lesion",
+        "dh_factor_": "layers",
+        "dw_factor_": "layers",
+        "gradcheck_": "gradcheck",
+        "smoothness_": "smoothness",
+        "sharpness_": "sharpness",
+    }
 )
 """What metrics are measured by, by how their names begin."""
 
@@ -73,6 +80,8 @@ def _why_absent(metric: str, spec: RunSpec) -> str | None:
         return f"with {without} its runs have no {split} examples."
     if metric == "dw_end_log_first" and spec.family in CATALOG["family"] and spec.family != "gpt":
         return f"it is of a transformer, family 'gpt', not of {spec.family!r}."
+    if metric == "sharpness_ratio_last" and spec.optimizer in CATALOG["optimizer"] and spec.optimizer != "sgd":
+        return f"the bound is one of optimizer 'sgd'; {spec.optimizer!r} scales its gradients. Judge 'sharpness_last'."
     measure = next((each for prefix, each in MEASURED.items() if metric.startswith(prefix)), None)
     if measure == "lesion" and spec.family in CATALOG["family"] and spec.shortcut in _BRANCHLESS:
         return f"a network with shortcut {spec.shortcut!r} has no branch to take out."

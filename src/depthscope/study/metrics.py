@@ -30,6 +30,14 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "lesion_accuracy_change": "accuracy without one branch - accuracy of the intact network, median over branches",
         "landscape_roughness": "what no quadratic explains of the loss on a map: root mean square of the residual of the "
         "best one over that of the loss's deviation from its mean; averaged over the run's planes",
+        "smoothness_first": "along the step: largest change of the gradient over the distance moved, at step 0",
+        "smoothness_last": "the same after the last step",
+        "smoothness_most": "the largest of those of all steps at which it was measured",
+        "sharpness_first": "largest eigenvalue of the Hessian of the loss, training mode, at step 0",
+        "sharpness_last": "the same after the last step",
+        "sharpness_most": "the largest of those of all steps at which it was measured",
+        "sharpness_ratio_last": "sharpness_last over the curvature at which gradient descent at the last learning rate "
+        "is unstable: (2 + 2 momentum) / lr - weight decay",
         "dh_factor_first": "|dL/dh| at the first layer over the last, per layer (geometric mean), at step 0",
         "dh_factor_last": "the same after the last step",
         "dh_factor_change": "dh_factor_last / dh_factor_first",

@@ -133,7 +133,7 @@ class RunSpec(Frozen):
     measures: tuple[str, ...] = Field(default=(), description="what is measured; no part of the run's identity")
     measure_steps: tuple[Annotated[Int, Field(ge=0)], ...] = Field(
         default=(),
-        description="further steps at which layers are measured or weights kept; no part of the run's identity",
+        description="further steps at which layers and curvature are measured, weights kept; no part of its identity",
     )
 
     @field_validator(*[kind for kind in CATALOG if kind != "measure"])
@@ -187,6 +187,10 @@ class RunSpec(Frozen):
         return self.model_copy(update=merged)
 
 
+MEASURED_ON_THE_WAY = ("layers", "sharpness", "smoothness", "weights")
+"""Measures that look at a run at `measure_steps`."""
+
+
 def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(field to mend, what is wrong) of fields that are each valid and do not go together.
 
@@ -211,9 +215,9 @@ def incoherences(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for measure in values.get("measures", ()):
         yield from _refusals("measure", measure, values)
     yield from depth_faults(values)
-    measured = any(name in ("layers", "weights") or is_user_code(name) for name in values.get("measures", ()))
+    measured = any(name in MEASURED_ON_THE_WAY or is_user_code(name) for name in values.get("measures", ()))
     if known("measures", "measure_steps") and values["measure_steps"] and not measured:
-        least = "'layers', 'weights' or a probe of your own"
+        least = f"{', '.join(map(repr, MEASURED_ON_THE_WAY))} or a probe of your own"
         yield "measure_steps", f"nothing is measured there without {least} among the measures."
     if entry and known("shortcut", "zero_last_gamma") and values["zero_last_gamma"] and values["shortcut"] == "none":
         yield "zero_last_gamma", "needs a shortcut; a plain network would output zeros."

@@ -1,4 +1,4 @@
-"""What a run in torch is measured by on the way, in one place: layers, and the user's own probes."""
+"""What a run in torch is measured by on the way, in one place: layers, the user's own probes, curvature."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from depthscope.core.profile import Point, Profile
 from depthscope.probes.watch import Probe
 from depthscope.record.events import Event
 from depthscope.study.run import RunSpec
+from depthscope.train.curvature import (
+    SHARPNESS,
+    SMOOTHNESS,
+    curvature_steps,
+    keep_curvature,
+    rate_at,
+    sharpness_rows,
+    smoothness_rows,
+)
 from depthscope.train.measure import keep_factors, layer_rows, metric_rows
 from depthscope.train.network import additions_of
 from depthscope.train.objective import Objective
-from depthscope.train.probing import keep_last, own_probes, probe_model
+from depthscope.train.probing import Row, keep_last, own_probes, probe_model
+from depthscope.train.schedules import learning_rates
 from depthscope.train.twin import probe_batch
 
 
@@ -27,6 +37,7 @@ class Measures:
         train: the training split, of which the first examples are measured on.
         points: the network's layers.
         channels_last: how copies of it lay their images out.
+        num_steps: updates of the whole training.
         summary: of the run; the last figures are put there.
     """
 
@@ -39,13 +50,16 @@ class Measures:
         *,
         points: Sequence[Point],
         channels_last: bool,
+        num_steps: int,
         summary: dict[str, float],
     ) -> None:
-        self._spec, self._model, self._summary = spec, model, summary
+        self._spec, self._model, self._objective, self._summary = spec, model, objective, summary
         x, y = train
         num = probe_batch(spec, len(y))
         self._batch = x[:num], y[:num]
         self._own = own_probes(spec)
+        self._rates = learning_rates(spec, num_steps)
+        self._curvature_steps = curvature_steps(num_steps, spec.measure_steps)
         self._probe = None
         if "layers" in spec.measures:
             # Kept for the whole run, so that the float64 copy is made once.
@@ -70,3 +84,16 @@ class Measures:
             keep_last(self._summary, rows)
             if rows:
                 yield metric_rows(self._spec.run_id, rows)
+        rows = self._curvature(step) if step in self._curvature_steps else []
+        if rows:
+            keep_curvature(self._summary, rows, step)
+            yield metric_rows(self._spec.run_id, rows)
+
+    def _curvature(self, step: int) -> list[Row]:
+        rows: list[Row] = []
+        given = self._model, self._batch, self._objective, rate_at(self._spec, self._rates, step)
+        if SMOOTHNESS in self._spec.measures:
+            rows += smoothness_rows(*given, step)
+        if SHARPNESS in self._spec.measures:
+            rows += sharpness_rows(self._spec, *given, step)
+        return rows

@@ -69,13 +69,19 @@ def _try_measures(spec: RunSpec, data: Dataset, model: Any, x: Any, y: Any) -> N
 
     from depthscope.probes.lesion import lesions
     from depthscope.probes.watch import profile
+    from depthscope.train.curvature import SHARPNESS, SMOOTHNESS, hessian_of, smoothness_rows
     from depthscope.train.lesions import LESION
     from depthscope.train.network import additions_of, points_of
     from depthscope.train.objective import judged, objective_of
 
+    objective = objective_of(data)
+    if SMOOTHNESS in spec.measures:
+        smoothness_rows(model, (x, y), objective, spec.lr, 0)
+    if SHARPNESS in spec.measures:
+        hessian_of(model, (x, y), objective)
     if not {"layers", LESION} & set(spec.measures):
         return
-    points, additions, objective = points_of(model, x), additions_of(model), objective_of(data)
+    points, additions = points_of(model, x), additions_of(model)
     if "layers" in spec.measures:
         profile(model, objective.loss, x, y, points=points, additions=additions)
     if LESION in spec.measures:
