@@ -35,7 +35,7 @@ def test_labels_of_positions_and_targets_have_their_shapes() -> None:
         (TOKENS, TARGETS[:, 0]),
     ]
     for x, y in wrong:
-        with pytest.raises(AssertionError, match="beside"):
+        with pytest.raises(UserError, match=r"^Split: y has shape .* beside x .*; wanted labels \[N\]"):
             Split(x, y)
 
 
@@ -49,7 +49,7 @@ def test_what_a_network_is_asked() -> None:
     for data in (tokens, targets):
         assert data.mean.shape == data.std.shape == (0,)
     for wrong in ({"task": "regression", "num_classes": 2}, {"task": "regression"}, {}):
-        with pytest.raises(AssertionError, match="targets, or classes"):
+        with pytest.raises(UserError, match=r"^own: task .*; wanted int64 labels and num_classes, or"):
             make_dataset("own", Split(TOKENS, LABELS), facts={}, **wrong)
 
 

@@ -248,3 +248,50 @@ def test_a_network_is_built_at_each_depth_and_started_at_the_smallest(monkeypatc
     trial.try_known([base.model_copy(update=each) for each in changes])
     assert built == [(8, "he_fan_in"), (14, "he_fan_in")]
     assert started == [(8, "he_fan_in"), (14, "orthogonal")]
+
+
+SEQUENCES = """
+import numpy as np
+from depthscope.data.dataset import Split, make_dataset
+
+def made(x, y, **more):
+    return make_dataset("mine", Split(x, y), facts={}, **more)
+
+def tokens():
+    return made(np.zeros((4, 6), np.int64), np.zeros((4, 6), np.int64), num_classes=2, num_tokens=2)
+
+def told_once():
+    return made(np.zeros((4, 6), np.int64), np.zeros(4, np.int64), num_classes=2, num_tokens=2)
+
+def vectors():
+    return made(np.zeros((4, 6, 3)), np.zeros(4, np.int64), num_classes=2)
+
+def targets_by_position():
+    return made(np.zeros((4, 6, 3)), np.zeros((4, 6, 2)), task="regression")
+"""
+GPT = {"family": "gpt", "norm": "layer", "init": "gpt2", "width": 8}
+BY_HAND = {**GPT, "backend": "numpy"}
+MISMATCHES = [
+    ("vectors", GPT, "vectors: one example has shape [6, 3]; 'gpt' wants tokens [N, length]."),
+    ("vectors", BY_HAND, "vectors: one example has shape [6, 3]; 'gpt' wants tokens [N, length]."),
+    ("told_once", GPT, "told_once: labels of shape [4]; 'gpt' answers at each position, [N, length]."),
+    ("told_once", BY_HAND, "told_once: labels of shape [4]; 'gpt' answers at each position, [N, length]."),
+    (
+        *("tokens", {"family": "relational", "init": "torch", "activation": "relu", "width": 8}),
+        "tokens: one example is tokens; 'relational' wants sequences [N, length, features].",
+    ),
+    (
+        *("targets_by_position", {"family": "recurrent", "init": "orthogonal"}),
+        "targets_by_position: Split: y has shape [4, 6, 2] and type float64 beside x [4, 6, 3]; wanted labels [N], a "
+        "label for each position of a sequence [N, T], or float64 targets [N, K].",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "fields", "says"), MISMATCHES)
+def test_data_of_ones_own_that_a_family_does_not_take(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: str, fields: dict[str, Any], says: str
+) -> None:
+    name = package(monkeypatch, tmp_path, data=SEQUENCES)
+    told = refusal(name, data=f"{name}.data:{data}", **{"activation": "tanh", **fields})
+    assert told == f"{name}.data:{says}"

@@ -118,7 +118,7 @@ def test_the_loss_falls(arm: str) -> None:
 def _of_sequences(kind: Kind, name: str) -> bool:
     """Whether it is of transformers and recurrent networks alone, whose depth and data are others."""
     families = (name,) if kind == "family" else CATALOG[kind][name].families
-    return bool(families) and all(CATALOG["family"][each].sequential for each in families)
+    return bool(families) and all(CATALOG["family"][each].reads for each in families)
 
 
 def test_every_name_of_the_catalogue_is_in_some_arm() -> None:

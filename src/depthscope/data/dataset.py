@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from depthscope.core.errors import UserError
 from depthscope.core.hashing import array_digest, combined_digest
 
 IGNORED = -1
@@ -29,20 +30,29 @@ class Split:
             float64 `[N, T, I]`; or tokens, int64 `[N, T]`.
         y: labels, int64 `[N]`, in 0..num_classes-1; a label for each position, int64 `[N, T]`, with `IGNORED`
             where nothing is asked; or, in regression, targets, float64 `[N, K]`.
+
+    Raises:
+        UserError: another shape or type.
     """
 
     x: NDArray[Any]
     y: NDArray[Any]
 
     def __post_init__(self) -> None:
-        assert self.x.ndim in (2, 3, 4), f"x has shape {self.x.shape}, wanted [N, I], [N, T], [N, T, I] or [N, C, H, W]"
-        assert self.y.dtype in (np.int64, np.float64), f"y is {self.y.dtype}, wanted int64, or float64 for targets"
+        # No invariants: code of the user's makes splits too.
+        x, y = list(self.x.shape), list(self.y.shape)
+        if self.x.ndim not in (2, 3, 4):
+            raise UserError(f"Split: x has shape {x}; wanted [N, I], [N, T], [N, T, I] or [N, C, H, W].")
+        if self.y.dtype not in (np.int64, np.float64):
+            raise UserError(f"Split: y is {self.y.dtype}; wanted int64 for labels, float64 for targets.")
         if self.y.dtype == np.float64:
             fits = self.y.ndim == 2 and len(self.y) == len(self.x)
         else:
             has_positions = self.x.ndim == 3 or (self.x.ndim == 2 and self.x.dtype == np.int64)
             fits = self.y.shape in (self.x.shape[:1], self.x.shape[:2] if has_positions else None)
-        assert fits, f"y has shape {self.y.shape} beside x {self.x.shape}"
+        if not fits:
+            wanted = "labels [N], a label for each position of a sequence [N, T], or float64 targets [N, K]"
+            raise UserError(f"Split: y has shape {y} and type {self.y.dtype} beside x {x}; wanted {wanted}.")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -121,9 +131,17 @@ def make_dataset(
         chance_loss: where it is not that of one answer for all positions, as where some positions are always alike.
         test: the examples to be judged on.
         validation: examples held out.
+
+    Raises:
+        UserError: classes and targets at once, or an alphabet of another size.
     """
-    assert (task == "regression") == (num_classes == 0) == (train.y.dtype == np.float64), "targets, or classes"
-    assert len(alphabet) in (0, num_tokens), f"{len(alphabet)} texts for {num_tokens} tokens"
+    if not (task == "regression") == (num_classes == 0) == (train.y.dtype == np.float64):
+        raise UserError(
+            f"{name}: task {task!r}, num_classes = {num_classes}, labels of {train.y.dtype}; wanted int64 labels and "
+            "num_classes, or float64 targets and task = 'regression' without classes."
+        )
+    if len(alphabet) not in (0, num_tokens):
+        raise UserError(f"{name}: alphabet has {len(alphabet)} texts; wanted one a token, {num_tokens}.")
     splits = {"train": train, "test": test, "validation": validation}
     parts: dict[str, str] = {}
     for key, split in splits.items():

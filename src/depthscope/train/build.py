@@ -68,7 +68,11 @@ def depends_on_seed(spec: RunSpec) -> bool:
 def _load(target: str, own: bool, seed: int, root: str | None, options: str) -> Dataset:
     at = Path(root) if root is not None else None
     if own:
-        return as_dataset(target, call(target, {"seed": seed, "root": at}, json.loads(options)))
+        try:
+            made = call(target, {"seed": seed, "root": at}, json.loads(options))
+        except UserError as error:  # of ours, that its function met: whose it is
+            raise error if str(error).startswith(target) else UserError(f"{target}: {error}") from error
+        return as_dataset(target, made)
     data: Dataset = resolve(target)(seed, at, **json.loads(options))
     return data
 

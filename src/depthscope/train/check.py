@@ -209,7 +209,11 @@ def _try(spec: RunSpec, data: Dataset) -> set[str]:
     shape = data.train.x.shape[1:]
     wanted, fits = _wanted(spec, data)
     if not fits:
-        raise UserError(f"{spec.data}: one example has shape {list(shape)}; {spec.family!r} wants {wanted}.")
+        what = "is tokens" if data.num_tokens else f"has shape {list(shape)}"
+        raise UserError(f"{spec.data}: one example {what}; {spec.family!r} wants {wanted}.")
+    if spec.family == "gpt" and (data.task == "regression" or data.train.y.ndim != 2):
+        y = list(data.train.y.shape)
+        raise UserError(f"{spec.data}: labels of shape {y}; 'gpt' answers at each position, [N, length].")
     check_text(spec, data)
     if spec.backend == "numpy" and data.task == "regression":
         raise UserError(f"{spec.data}: it asks for numbers; the NumPy laboratory knows classes alone. Use torch.")
@@ -223,8 +227,10 @@ def _wanted(spec: RunSpec, data: Dataset) -> tuple[str, bool]:
     ndim, is_tokens = data.train.x.ndim, data.num_tokens > 0
     if is_user_code(spec.family):
         return "any", True
-    if CATALOG["family"][spec.family].sequential:
-        return "tokens [N, length] or sequences [N, length, features]", is_tokens or ndim == 3
+    if reads := CATALOG["family"][spec.family].reads:
+        shapes = {"tokens": "tokens [N, length]", "vectors": "sequences [N, length, features]"}
+        came = "tokens" if is_tokens else "vectors" if ndim == 3 else ""
+        return " or ".join(shapes[each] for each in reads), came in reads
     if spec.family == "mlp":
         return "vectors [N, features]", ndim == 2 and not is_tokens
     return "images [N, channels, height, width]", ndim == 4

@@ -116,7 +116,7 @@ def make_module(spec: RunSpec, input_shape: tuple[int, ...], num_outputs: int, n
     offered |= {kind: repair_of(spec, kind) for kind in _REPAIRS}
     if not is_user_code(spec.family):
         make = resolve(target_of("family", spec.family, "torch"))
-        if CATALOG["family"][spec.family].sequential:
+        if CATALOG["family"][spec.family].reads:
             shapes["length"] = input_shape[0]
         known: nn.Module = make(**offered, **shapes, **spec.model_options)
         return known

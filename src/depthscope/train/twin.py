@@ -18,7 +18,7 @@ EVAL_BATCH = 512
 def is_twin(spec: RunSpec) -> bool:
     """Whether the run's family takes points, and the laboratory has it. (A transformer looks at each row by itself.)"""
     entry = CATALOG["family"].get(spec.family)
-    return entry is not None and "numpy" in entry.targets and not entry.sequential
+    return entry is not None and "numpy" in entry.targets and not entry.reads
 
 
 def eval_batch(spec: RunSpec, num: int) -> int:

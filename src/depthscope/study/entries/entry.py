@@ -33,7 +33,7 @@ class Entry:
         by_depth: of a data set, whether its length in time is the network's depth, which its function then takes.
         regression: of a data set, whether it asks for numbers and not for classes; then there is no accuracy.
         by_position: of a data set, whether each place of a sequence has an answer of its own.
-        sequential: of a family, whether it takes sequences, and their `length`.
+        reads: of a family that takes sequences, and their `length`: whether of tokens, of vectors, or both.
         in_blocks: of a family, whether its depth counts blocks and not layers.
         limits: intervals that options must lie in, such as `"[0, 1)"`; for a list, each of its numbers.
         choices: what an option of text may be.
@@ -56,7 +56,7 @@ class Entry:
     by_depth: bool = False
     regression: bool = False
     by_position: bool = False
-    sequential: bool = False
+    reads: tuple[Literal["tokens", "vectors"], ...] = ()
     in_blocks: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -104,7 +104,7 @@ FAMILY: Mapping[str, Entry] = {
         },
         limits={"heads": "[1, 4096]"},
         choices={"placement": ("pre", "post")},
-        sequential=True,
+        reads=("tokens",),
         in_blocks=True,
         accepts={
             **_built_of("gpt"),
@@ -121,7 +121,7 @@ FAMILY: Mapping[str, Entry] = {
         options={"cell": "lstm", "readout": "last", "forget_bias": 1.0},
         limits={"forget_bias": "[-100, 100]"},
         choices={"cell": ("rnn", "residual_rnn", "gru", "lstm", "lstm_no_forget"), "readout": ("last", "each")},
-        sequential=True,
+        reads=("tokens", "vectors"),
         accepts={
             **_built_of("recurrent"),
             "augment": ("none",),
@@ -136,7 +136,7 @@ FAMILY: Mapping[str, Entry] = {
         targets={"torch": "depthscope.models.relational:relational"},
         options={"slots": 8, "heads": 4, "gated": True},
         limits={"slots": "[1, 4096]", "heads": "[1, 4096]"},
-        sequential=True,
+        reads=("vectors",),
         in_blocks=True,
         accepts={
             **_built_of("relational"),
