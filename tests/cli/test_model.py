@@ -187,6 +187,15 @@ def test_every_way_to_a_batch_and_a_loss(call: Call, mine: Path, arguments: tupl
         (("their_models:Leaving", "--input", "2x16", "--loss", "mse"), "SystemExit: 0"),
         (("their_models:plain", "--input", "8x16", "--measure", "rank,units"), "wanted 20 samples or more, got 8"),
         (("their_models:plain", "--input", "2x17"), "shapes cannot be multiplied"),
+        *(
+            (
+                ("their_models:tokens", "--input", shape, *loss),
+                f"--input {shape}: noise is no index of a row in the model's table of 50 tokens. Give --tokens "
+                f"{tokens} --vocab 50 in its place.",
+            )
+            for shape, tokens in (("2x16", "2x16"), ("2x3x16", "8x128"))
+            for loss in ((), ("--loss", "cross_entropy"))
+        ),
         (("their_models:plain", "--input", "2,16"), "--input: wanted a shape such as 8x3x32x32"),
         (("their_models:plain", "--input", "2x16", "--data", "their_models:data"), "give one of them"),
         (("their_models:tokens", "--tokens", "2x5"), "--tokens and --vocab go together"),

@@ -93,18 +93,29 @@ def probe_named(
         check_tiers(measure)
     model, batch = named.built(target, device)
     origin: Literal["given", "noise"] = "given"
+    targets = None
     if sizes is not None or lengths is not None:
-        inputs = named.noise(sizes) if sizes is not None else named.tokens(lengths, vocab)
-        inputs, origin = named.moved(inputs, model), "noise"
-        targets = named.made_up_targets(model, inputs, loss, classes) if loss is not None else None
-        batch = inputs if targets is None else (inputs, targets)
+        batch = named.noise(sizes) if sizes is not None else named.tokens(lengths, vocab)
+        batch, origin = named.moved(batch, model), "noise"
     elif data is not None:
         batch = named.moved(named.measured_data(data), model)
     elif batch is not None:
         batch = named.moved(batch, model)
     else:
         raise UserError(f"{target}: gives no batch: give --input 8x3x32x32, --tokens 8x128 --vocab 1000, or --data.")
-    found = probe(model, batch, loss_fn, measure=measure, data=origin, tell=tell)
+    try:
+        if origin == "noise" and loss is not None:
+            targets = named.made_up_targets(model, batch, loss, classes)
+        given = batch if targets is None else (batch, targets)
+        found = probe(model, given, loss_fn, measure=measure, data=origin, tell=tell)
+    except UserError as error:
+        rows = named.table_asked(error.__cause__) if sizes is not None else None
+        if sizes is None or rows is None:
+            raise
+        raise UserError(
+            f"--input {shape}: noise is no index of a row in the model's table of {rows} tokens. Give "
+            f"--tokens {shape if len(sizes) == 2 else '8x128'} --vocab {rows} in its place."
+        ) from error
     return dataclasses.replace(found, command=command or found.command)
 
 

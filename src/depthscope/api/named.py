@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import traceback
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from depthscope.api.batches import first_batch
 from depthscope.core.errors import UserError, shown
@@ -61,6 +63,14 @@ def shape(text: str, option: str) -> tuple[int, ...]:
 def noise(sizes: tuple[int, ...]) -> Tensor:
     """Standard normal numbers of a named stream."""
     return torch.from_numpy(stream(0, "probe", "input").standard_normal(sizes, dtype="float32"))
+
+
+def table_asked(error: BaseException | None) -> int | None:
+    """How many rows the table has in which a look-up raised; None where something else raised."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)] if error is not None else []
+    # Behind the look-up may lie frames of what watches it.
+    asked = [frame for frame in frames if frame.f_code is functional.embedding.__code__]
+    return len(asked[-1].f_locals["weight"]) if asked else None
 
 
 def tokens(sizes: tuple[int, ...], vocab: int) -> Tensor:
