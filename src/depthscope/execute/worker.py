@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from depthscope.core.errors import UserError
 from depthscope.execute.held import HeldLeases
 from depthscope.execute.order import Done, Order
+from depthscope.execute.pages import keep_pages
 from depthscope.execute.portion import Portion, now
 from depthscope.execute.tell import Note, tell
 from depthscope.execute.work import Work
@@ -36,6 +37,7 @@ def do_task(order: Order) -> list[Done]:
         UserError: bad input, or a folder that cannot be written. Other records and checkpoints stand.
     """
     _check_folder(order)
+    keep_pages()
     context = order.context
     if context.device == "auto" or order.settings.study is not None:
         # On another machine than the driver's. `auto` is a GPU for runs that ask for one: a cluster gives them theirs.
