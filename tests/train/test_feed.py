@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 from depthscope.data.batches import augmentation, order  # noqa: E402
 from depthscope.data.dataset import Split, make_dataset  # noqa: E402
 from depthscope.study.run import RunSpec  # noqa: E402
-from depthscope.train.feed import Feed, crop_flip  # noqa: E402
+from depthscope.train.augment import Windows, gathered  # noqa: E402
+from depthscope.train.feed import Feed  # noqa: E402
 
 
 def dataset(num: int = 12, size: int = 6) -> Any:
@@ -53,9 +54,20 @@ def test_an_epoch_equals_the_images_cut_one_by_one() -> None:
 def test_the_flip_is_horizontal() -> None:
     image = torch.arange(16.0).reshape(1, 1, 4, 4)
     zero = torch.zeros(1, dtype=torch.int64)
-    flipped = crop_flip(image, zero, zero, zero, torch.tensor([True]), 4, 4)
+    flipped = Windows(image, 4, 4).take(zero, zero, zero, torch.tensor([True]))
     assert flipped[0, 0, 0].tolist() == [3.0, 2.0, 1.0, 0.0]
     assert flipped[0, 0, :, 0].tolist() == [3.0, 7.0, 11.0, 15.0]
+
+
+def test_windows_by_rows_equal_those_by_pixels() -> None:
+    draw = torch.Generator().manual_seed(0)
+    padded = torch.randn(7, 3, 9, 10, generator=draw)
+    chosen = torch.tensor([6, 0, 3, 3])
+    dy, dx = torch.tensor([0, 4, 2, 3]), torch.tensor([4, 0, 1, 4])
+    flip = torch.tensor([True, False, True, False])
+    wanted = gathered(padded, chosen, dy, dx, flip, 5, 6)
+    assert torch.equal(Windows(padded, 5, 6).take(chosen, dy, dx, flip), wanted)
+    assert wanted.shape == (4, 3, 5, 6)
 
 
 def test_inputs_are_normalised_by_the_training_split() -> None:

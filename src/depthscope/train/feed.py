@@ -1,6 +1,6 @@
 """Batches for torch: order, crops and flips as batched tensor operations, on the training device.
 
-Shape letters: N examples, B batch, C channels, H height, W width.
+Shape letters: B batch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 from depthscope.data.batches import augmentation, augmentation_digest, order, order_digest
 from depthscope.data.dataset import Dataset, Split
 from depthscope.study.run import RunSpec
+from depthscope.train.augment import Windows
 from depthscope.train.twin import is_twin
 
 
@@ -39,7 +40,10 @@ class Feed:
         self.test = self._tensors(data.test) if data.test is not None else None
         pad = spec.padding
         # After normalisation, so that the border is the data set's mean colour.
-        self._padded = torch.nn.functional.pad(self.train[0], (pad,) * 4) if spec.augment == "crop_flip" else None
+        self._windows: Windows | None = None
+        if spec.augment == "crop_flip":
+            x = self.train[0]
+            self._windows = Windows(torch.nn.functional.pad(x, (pad,) * 4), x.shape[-2], x.shape[-1])
 
     def _tensors(self, split: Split) -> tuple[Tensor, Tensor]:
         x, y = taken(self._spec, self._data, split)
@@ -60,7 +64,7 @@ class Feed:
     def digests(self, num_steps: int) -> dict[str, str | None]:
         """Those of the draws of all epochs that so many updates begin, as `Digests` has them."""
         seed, num, epochs = self._spec.seed, self.num_examples, -(-num_steps // self.steps_per_epoch)
-        augmented = self._padded is not None
+        augmented = self._windows is not None
         return {
             "order": order_digest(seed, epochs, num),
             "augment": augmentation_digest(seed, epochs, num, self._spec.padding) if augmented else None,
@@ -75,16 +79,15 @@ class Feed:
         seed, num = self._spec.seed, self.num_examples
         chosen = torch.from_numpy(order(seed, epoch, num)).to(self._device)
         draws = None
-        if self._padded is not None:
+        if self._windows is not None:
             dy, dx, flip = augmentation(seed, epoch, num, self._spec.padding)
             draws = tuple(torch.from_numpy(each).to(self._device) for each in (dy, dx, flip))
         for start in range(first * self.batch_size, num, self.batch_size):
             batch = chosen[start : start + self.batch_size]
-            if draws is None or self._padded is None:
+            if draws is None or self._windows is None:
                 yield x[batch], y[batch]
             else:
-                dy_B, dx_B, flip_B = (each[batch] for each in draws)
-                yield crop_flip(self._padded, batch, dy_B, dx_B, flip_B, x.shape[-2], x.shape[-1]), y[batch]
+                yield self._windows.take(batch, *(each[batch] for each in draws)), y[batch]
 
 
 def taken(spec: RunSpec, data: Dataset, split: Split, num: int | None = None) -> tuple[Tensor, Tensor]:
@@ -100,30 +103,3 @@ def taken(spec: RunSpec, data: Dataset, split: Split, num: int | None = None) ->
     std = torch.from_numpy(np.where(data.std > 0, data.std, 1).astype(np.float32)).reshape(shape)
     x = torch.from_numpy(np.ascontiguousarray(split.x[:num]))
     return (x.to(torch.float32) - mean) / std, torch.from_numpy(np.array(split.y[:num]))
-
-
-def crop_flip(
-    padded_NCHW: Tensor, batch_B: Tensor, dy_B: Tensor, dx_B: Tensor, flip_B: Tensor, height: int, width: int
-) -> Tensor:
-    """The window [B, C, height, width] of each chosen image, mirrored left and right where `flip_B`.
-
-    Args:
-        padded_NCHW: all images, padded.
-        batch_B: which of them.
-        dy_B: first row of each window.
-        dx_B: first column.
-        flip_B: whether the window is mirrored.
-        height: of the window.
-        width: of the window.
-    """
-    columns = torch.arange(width, device=padded_NCHW.device)
-    rows_BH = dy_B[:, None] + torch.arange(height, device=padded_NCHW.device)
-    # Reading a window's columns from right to left IS the horizontal flip.
-    columns_BW = dx_B[:, None] + torch.where(flip_B[:, None], width - 1 - columns, columns)
-    channels = torch.arange(padded_NCHW.shape[1], device=padded_NCHW.device)
-    return padded_NCHW[
-        batch_B[:, None, None, None],
-        channels[None, :, None, None],
-        rows_BH[:, None, :, None],
-        columns_BW[:, None, None, :],
-    ]
