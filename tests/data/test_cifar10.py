@@ -151,7 +151,7 @@ def test_facts_say_how_it_was_made(root: Path) -> None:
 )
 def test_options_out_of_range_are_refused_before_anything_is_read(option: str, value: int) -> None:
     options = {"num_train": 100, "num_test": 10, "image_size": 32, "validation": 0, option: value}
-    with pytest.raises(UserError, match=rf"^cifar10: {option}: wanted .*, got {value}\.$"):
+    with pytest.raises(UserError, match=rf"^cifar10: data_options\.{option}: wanted .*, got {value}\.$"):
         check_options(**options)
     with pytest.raises(UserError, match=option):
         cifar10(0, Path("no such folder"), **options)

@@ -187,7 +187,7 @@ def test_the_points_of_the_identity_task_come_from_their_own_stream() -> None:
     ],
 )
 def test_an_option_out_of_range_is_one_line(name: str, option: str, value: int, wanted: str) -> None:
-    with pytest.raises(UserError, match=rf"^{name}: {option}: wanted {wanted}, got {value}\.$"):
+    with pytest.raises(UserError, match=rf"^{name}: data_options\.{option}: wanted {wanted}, got {value}\.$"):
         made(name, **{option: value})
 
 
@@ -196,9 +196,9 @@ def test_an_option_out_of_range_is_one_line(name: str, option: str, value: int, 
     [
         (adding, {"depth": 1}, "adding: depth: wanted 2 or more, got 1."),
         (copy, {"depth": 0}, "copy: depth: wanted 1 or more, got 0."),
-        (nth_farthest, {"num_vectors": 1}, "nth_farthest: num_vectors: wanted 2 or more, got 1."),
-        (nth_farthest, {"vector_size": 0}, "nth_farthest: vector_size: wanted 1 or more, got 0."),
-        (identity_task, {"size": 0}, "identity_task: size: wanted 1 or more, got 0."),
+        (nth_farthest, {"num_vectors": 1}, "nth_farthest: data_options.num_vectors: wanted 2 or more, got 1."),
+        (nth_farthest, {"vector_size": 0}, "nth_farthest: data_options.vector_size: wanted 1 or more, got 0."),
+        (identity_task, {"size": 0}, "identity_task: data_options.size: wanted 1 or more, got 0."),
     ],
 )
 def test_a_size_out_of_range_is_one_line(make: Any, options: dict[str, int], message: str) -> None:

@@ -71,7 +71,7 @@ def test_a_seed_changes_the_spiral_and_the_test_split_is_another_draw() -> None:
 )
 def test_spiral_refuses(option: str, value: float) -> None:
     options: dict[str, Any] = {option: value}
-    with pytest.raises(UserError, match=rf"^spiral: .*{option}.*: wanted .* got .*") as caught:
+    with pytest.raises(UserError, match=rf"^spiral: data_options\.{option}: wanted .* got .*") as caught:
         spiral(0, **options)
     assert "\n" not in str(caught.value)
 
@@ -125,7 +125,7 @@ def test_images_are_learned_in_a_few_steps() -> None:
 )
 def test_images_refuse(option: str, value: int) -> None:
     options: dict[str, Any] = {option: value}
-    with pytest.raises(UserError, match=rf"^images: {option}: wanted \d or more, got {value}\.$"):
+    with pytest.raises(UserError, match=rf"^images: data_options\.{option}: wanted \d or more, got {value}\.$"):
         images(0, **options)
 
 
@@ -163,7 +163,9 @@ def test_the_spiral_draws_what_it_holds_out_and_can_leave_the_test_away() -> Non
 def test_something_must_be_left_to_train_on(make: Any, total: int, validation: int) -> None:
     if 0 <= validation < total:
         return
-    with pytest.raises(UserError, match=f": validation: wanted 0 to {total - 1} of the {total}, got {validation}"):
+    with pytest.raises(
+        UserError, match=rf": data_options\.validation: wanted 0 to {total - 1} of the {total}, got {validation}"
+    ):
         make(0, validation=validation)
 
 

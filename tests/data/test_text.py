@@ -131,6 +131,13 @@ def test_fewer_names(real_root: Path, lines: list[str]) -> None:
     assert names(0, real_root, num_test=0).test is None
 
 
+@pytest.mark.parametrize(("length", "num_train", "num_test"), [(128, 7_842, 871), (32, 31_370, 3_485)])
+def test_the_windows_are_all_that_there_are(real_root: Path, length: int, num_train: int, num_test: int) -> None:
+    data = shakespeare(0, real_root, length=length)
+    assert data.test is not None
+    assert (data.train.x.shape, data.test.x.shape) == ((num_train, length), (num_test, length))
+
+
 # Options
 
 
@@ -156,7 +163,7 @@ def test_an_option_out_of_range_is_one_line_and_reads_nothing(
     }[name]
     with pytest.raises(UserError) as told:
         check_options(name, **{**given, "validation": 0, **options})
-    assert str(told.value) == f"{name}: {message}"
+    assert str(told.value) == f"{name}: data_options.{message}"
     make = {"shakespeare": shakespeare, "names": names}[name]
     with pytest.raises(UserError, match=f"^{name}: "):
-        make(0, tmp_path, **options)
+        make(0, tmp_path, **{**given, **options})

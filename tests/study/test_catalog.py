@@ -47,7 +47,8 @@ def test_defaults_of_a_data_set_are_those_of_its_code(kind: Kind, name: str, bac
     parameters = inspect.signature(found(target)).parameters
     options = CATALOG[kind][name].options
     own = {key: each.default for key, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY}
-    assert {key: own[key] for key in options} == dict(options)
+    follows = CATALOG[kind][name].follows
+    assert {key: own[key] for key in options} == {**options, **dict.fromkeys(follows)}
 
 
 @pytest.mark.parametrize(("kind", "name", "entry"), ENTRIES, ids=lambda each: each if isinstance(each, str) else "")
@@ -55,6 +56,7 @@ def test_every_entry_is_told_and_keeps_its_own_limits(kind: Kind, name: str, ent
     assert entry.summary
     assert entry.targets
     assert set(entry.limits) <= set(entry.options)
+    assert {*entry.follows, *(other for other, _ in entry.follows.values())} <= set(entry.options)
     assert all(entry.options[option] in choices for option, choices in entry.choices.items())
     assert fill_options(kind, name, {}) == dict(entry.options)
     assert fill_options(kind, name, entry.options) == dict(entry.options)
@@ -75,6 +77,19 @@ def test_a_word_that_is_none_of_an_options_choices() -> None:
     said = "unknown placement of gpt 'past'. Did you mean 'post'? Known: post, pre."
     assert list(error.value.faults) == [("placement", said)]
     assert study_schema()["$defs"]["Run"]["properties"]["model_options.placement"]["enum"] == ["pre", "post"]
+
+
+def test_windows_that_are_not_numbered_are_all_that_there_are() -> None:
+    def filled(**given: int) -> tuple[int, int]:
+        options = fill_options("data", "shakespeare", given)
+        return options["num_train"], options["num_test"]
+
+    assert filled() == filled(length=64) == (15_685, 1_742)
+    assert filled(length=128) == (7_842, 871)
+    assert filled(length=32, num_test=800) == (31_370, 800)
+    assert filled(length=100_000) == (10, 1)
+    with pytest.raises(FieldFaults, match="length"):
+        filled(length=0)
 
 
 def test_filled_options_are_no_window_into_the_catalogue() -> None:

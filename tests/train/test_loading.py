@@ -58,6 +58,8 @@ def test_texts_are_made_ready_or_told_before_a_study(tmp_path: Path, monkeypatch
     assert asked == []
     check_runs(runs, tmp_path)
     assert sorted(asked) == [("names", tmp_path), ("shakespeare", tmp_path)]
-    with pytest.raises(UserError, match="shakespeare: num_train: wanted 1 to 7842 windows of 128 characters"):
-        check_runs([spec("shakespeare", data_options={"length": 128})], tmp_path)
+    check_runs([spec("shakespeare", data_options={"length": 128})], tmp_path)
+    asked.pop()
+    with pytest.raises(UserError, match=r"shakespeare: data_options\.num_train: wanted 1 to 7842 windows of 128 char"):
+        check_runs([spec("shakespeare", data_options={"length": 128, "num_train": 7843})], tmp_path)
     assert len(asked) == 2

@@ -79,10 +79,11 @@ def cifar10(
 def check_options(*, num_train: int, num_test: int, image_size: int, validation: int) -> None:
     """Raise a UserError for an option out of its range. Reads nothing."""
     sizes = [size for size in range(1, _FULL_SIZE + 1) if _FULL_SIZE % size == 0]
-    within("cifar10: num_train", num_train, 1, NUM_ROWS["train"])
-    within("cifar10: num_test", num_test, 0, NUM_ROWS["test"])
+    within("cifar10: data_options.num_train", num_train, 1, NUM_ROWS["train"])
+    within("cifar10: data_options.num_test", num_test, 0, NUM_ROWS["test"])
     if image_size not in sizes:
-        raise UserError(f"cifar10: image_size: wanted one of {', '.join(map(str, sizes))}, got {image_size}.")
+        known = ", ".join(map(str, sizes))
+        raise UserError(f"cifar10: data_options.image_size: wanted one of {known}, got {image_size}.")
     held_out("cifar10", validation, num_train)
 
 

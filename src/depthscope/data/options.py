@@ -1,4 +1,4 @@
-"""What every data set says of an option out of its range."""
+"""What every data set says of an option out of its range: whose it is, and the field of a run that it stands in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from depthscope.core.errors import UserError
 def held_out(name: str, validation: int, total: int) -> None:
     """Raise a UserError unless something is left to train on."""
     if not 0 <= validation < total:
-        raise UserError(f"{name}: validation: wanted 0 to {total - 1} of the {total}, got {validation}.")
+        raise UserError(f"{name}: data_options.validation: wanted 0 to {total - 1} of the {total}, got {validation}.")
 
 
 def at_least(name: str, value: float, low: int) -> None:

@@ -157,8 +157,8 @@ def nth_farthest(
     Raises:
         UserError: an option out of its range.
     """
-    at_least("nth_farthest: num_vectors", num_vectors, 2)
-    at_least("nth_farthest: vector_size", vector_size, 1)
+    at_least("nth_farthest: data_options.num_vectors", num_vectors, 2)
+    at_least("nth_farthest: data_options.vector_size", vector_size, 1)
 
     def draw(split: str, count: int) -> Split:
         def of(what: str) -> np.random.Generator:
@@ -207,7 +207,7 @@ def identity_task(
     Raises:
         UserError: an option out of its range.
     """
-    at_least("identity_task: size", size, 1)
+    at_least("identity_task: data_options.size", size, 1)
 
     def draw(split: str, count: int) -> Split:
         x = stream(seed, "data", "identity_task", split).uniform(-0.8, 0.8, (count, size))
@@ -226,8 +226,8 @@ def _made(
     **what: Any,
 ) -> Dataset:
     """The data set of these draws, its options checked."""
-    at_least(f"{name}: num_train", num_train, 1)
-    at_least(f"{name}: num_test", num_test, 0)
+    at_least(f"{name}: data_options.num_train", num_train, 1)
+    at_least(f"{name}: data_options.num_test", num_test, 0)
     held_out(name, validation, num_train)
     drawn, kept = draw("train", num_train), num_train - validation
     return make_dataset(

@@ -50,13 +50,14 @@ def spiral(
     Raises:
         UserError: an option out of its range.
     """
-    at_least("spiral: arms", arms, 2)
-    at_least("spiral: points_per_arm", points_per_arm, 2)
-    at_least("spiral: noise", noise, 0)
+    at_least("spiral: data_options.arms", arms, 2)
+    at_least("spiral: data_options.points_per_arm", points_per_arm, 2)
+    at_least("spiral: data_options.noise", noise, 0)
     if not 0 <= start_radius < 1:
-        raise UserError(f"spiral: start_radius: wanted a number of at least 0 and under 1, got {start_radius}.")
-    if not np.isfinite([turns, noise]).all():
-        raise UserError(f"spiral: turns and noise: wanted finite numbers, got {turns} and {noise}.")
+        raise UserError(f"spiral: data_options.start_radius: wanted 0 or more and under 1, got {start_radius}.")
+    for name, value in (("turns", turns), ("noise", noise)):
+        if not np.isfinite(value):
+            raise UserError(f"spiral: data_options.{name}: wanted a finite number, got {value}.")
     total = arms * points_per_arm
     held_out("spiral", validation, total)
 
@@ -122,12 +123,12 @@ def images(
     Raises:
         UserError: an option out of its range.
     """
-    at_least("images: num_train", num_train, 1)
-    at_least("images: num_test", num_test, 0)
-    at_least("images: image_size", image_size, 2)
-    at_least("images: num_classes", num_classes, 2)
-    at_least("images: contrast", contrast, 0)
-    at_least("images: noise", noise, 0)
+    at_least("images: data_options.num_train", num_train, 1)
+    at_least("images: data_options.num_test", num_test, 0)
+    at_least("images: data_options.image_size", image_size, 2)
+    at_least("images: data_options.num_classes", num_classes, 2)
+    at_least("images: data_options.contrast", contrast, 0)
+    at_least("images: data_options.noise", noise, 0)
     held_out("images", validation, num_train)
     patterns = contrast * _patterns(data_seed, num_classes, image_size)
 

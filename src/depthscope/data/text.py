@@ -26,7 +26,8 @@ BLOCK = 16
 """Positions of a name: the longest has 15 letters, and one more position asks for the end."""
 
 _TRAIN_CHARACTERS = NUM_CHARACTERS * 9 // 10
-_PARTS = {"train": _TRAIN_CHARACTERS, "test": NUM_CHARACTERS - _TRAIN_CHARACTERS}
+_MOST = {"train": _TRAIN_CHARACTERS - 1, "test": NUM_CHARACTERS - _TRAIN_CHARACTERS - 1}
+"""Characters of windows; the last one of a part is only ever asked for."""
 
 
 def shakespeare(
@@ -34,8 +35,8 @@ def shakespeare(
     root: Path | None,
     *,
     length: int = 64,
-    num_train: int = 15_685,
-    num_test: int = 1_742,
+    num_train: int | None = None,
+    num_test: int | None = None,
     validation: int = 0,
 ) -> Dataset:
     """Characters of Shakespeare's plays: of each the next one is asked.
@@ -48,8 +49,8 @@ def shakespeare(
         root: a folder that holds `tinyshakespeare.txt` or `input.txt`, up to two folders deep; where it is None, the
             one that DEPTHSCOPE_DATA names; where that is not set, the cache, into which the text is downloaded.
         length: T, characters of a window.
-        num_train: the first so many windows of the first nine tenths.
-        num_test: the first so many windows of the rest; 0 for no test split.
+        num_train: the first so many windows of the first nine tenths; None for all, 15,685 of 64 characters.
+        num_test: the first so many windows of the rest; None for all, 1,742 of 64 characters; 0 for no test split.
         validation: how many, the last ones of the `num_train`, are held out as `validation`.
 
     Returns:
@@ -59,6 +60,9 @@ def shakespeare(
     Raises:
         UserError: an option out of its range, or a file that is missing, cut short or altered.
     """
+    within("shakespeare: data_options.length", length, 1, _MOST["test"], " characters")
+    num_train = _MOST["train"] // length if num_train is None else num_train
+    num_test = _MOST["test"] // length if num_test is None else num_test
     check_options("shakespeare", length=length, num_train=num_train, num_test=num_test, validation=validation)
     codes = np.frombuffer(TEXTS["shakespeare"].ready(root).read_bytes(), np.uint8)
     alphabet, tokens = np.unique(codes, return_inverse=True)
@@ -132,14 +136,18 @@ def check_options(name: str, **options: Any) -> None:
     """Raise a UserError for an option of this data set that is out of its range. Reads nothing."""
     num_train, num_test, length = options["num_train"], options["num_test"], options.get("length")
     if length is None:
-        within(f"{name}: num_train", num_train, 1, NUM_NAMES, " names")
-        within(f"{name}: num_test", num_test, 0, NUM_NAMES - num_train, f" names beside the {num_train}")
+        within(f"{name}: data_options.num_train", num_train, 1, NUM_NAMES, " names")
+        within(f"{name}: data_options.num_test", num_test, 0, NUM_NAMES - num_train, f" names beside the {num_train}")
     else:
-        within(f"{name}: length", length, 1, _PARTS["test"] - 1, " characters")
+        within(f"{name}: data_options.length", length, 1, _MOST["test"], " characters")
         for split, number, low in (("train", num_train, 1), ("test", num_test, 0)):
-            # The last character of a part is only ever asked for.
-            there = (_PARTS[split] - 1) // length
-            within(f"{name}: num_{split}", number, low, there, f" windows of {length} characters")
+            within(
+                f"{name}: data_options.num_{split}",
+                number,
+                low,
+                _MOST[split] // length,
+                f" windows of {length} characters",
+            )
     held_out(name, options["validation"], num_train)
 
 

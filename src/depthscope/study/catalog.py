@@ -61,6 +61,16 @@ def check_name(kind: Kind, name: str) -> str:
     raise ValueError(message)
 
 
+def defaults(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an entry where they are left away; those that follow another, beside what is given of it."""
+    found = dict(entry.options)
+    for key, (other, total) in entry.follows.items():
+        value = given.get(other, found[other])
+        if isinstance(value, int) and value > 0:
+            found[key] = total // value
+    return found
+
+
 def fill_options(kind: Kind, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a name with defaults written out and numbers brought to the default's type.
 
@@ -72,7 +82,7 @@ def fill_options(kind: Kind, name: str, given: Mapping[str, Any]) -> dict[str, A
     """
     entry = CATALOG[kind].get(name)
     faults: list[tuple[str, str]] = []
-    filled: dict[str, Any] = deepcopy(dict(entry.options)) if entry else {}
+    filled = deepcopy(defaults(entry, given)) if entry else {}
     for key, value in given.items():
         if entry and key not in entry.options:
             faults.append((key, unknown_name(f"option of {name}", key, entry.options)))

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from depthscope.core.errors import FaultsError, unknown_name
 from depthscope.core.hashing import digest
 from depthscope.study.absent import absent_faults
-from depthscope.study.catalog import CATALOG
+from depthscope.study.catalog import CATALOG, defaults
 from depthscope.study.cells import Cell as Cell
 from depthscope.study.cells import matching as matching
 from depthscope.study.check import ALL_FIELDS, MAX_RUNS, RUN_FIELDS, claim_faults, part_faults
@@ -181,7 +181,8 @@ def _agrees(values: Mapping[str, Any], arm: str, seed: int, rule: Overrides) -> 
             return found
         kind = OPTION_FIELDS.get(head)
         entry = CATALOG[kind].get(str(values.get(kind, RunSpec.model_fields[kind].default))) if kind else None
-        return {**(entry.options if entry else {}), **(found if isinstance(found, dict) else {})}.get(tail)
+        given = found if isinstance(found, dict) else {}
+        return {**(defaults(entry, given) if entry else {}), **given}.get(tail)
 
     # An empty rule is a fault of its own, and must not hide those of the runs.
     return bool(rule) and all(value_of(key) == wanted for key, wanted in rule.items())

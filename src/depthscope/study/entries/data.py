@@ -63,6 +63,7 @@ DATA: Mapping[str, Entry] = {
         summary="Shakespeare's plays, a character at a time: the next one is asked",
         targets=both("depthscope.data.text:shakespeare"),
         options={"length": 64, "num_train": 15_685, "num_test": 1_742, "validation": 0},
+        follows={"num_train": ("length", 1_003_853), "num_test": ("length", 111_539)},
         untested={"num_test": 0},
         by_position=True,
         limits={

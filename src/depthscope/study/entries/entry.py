@@ -26,6 +26,8 @@ class Entry:
         summary: what it is, in a line.
         targets: `"package.module:name"` of the code behind it, by backend.
         options: its options with their defaults; the default's type is the option's type.
+        follows: of options, those whose default is so many over another option, rounded down: (the other, so many); in
+            `options` stands what that comes to beside the other's default.
         later: options that came when runs had been recorded without them; at their defaults they are no part of a
             run's identity.
         untested: of a data set, the options with which its test set is not opened.
@@ -50,6 +52,7 @@ class Entry:
     summary: str
     targets: Mapping[Backend, str]
     options: Mapping[str, Any] = field(default_factory=dict)
+    follows: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     later: tuple[str, ...] = ()
     untested: Mapping[str, Any] = field(default_factory=dict)
     by_seed: bool = False
