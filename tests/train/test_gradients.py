@@ -102,9 +102,32 @@ def test_what_comes_back_from_a_loss_that_is_itself_beyond_bounds_tells_nothing(
 )
 def test_nothing_is_advised_that_the_run_has(changes: dict[str, Any], remedy: str) -> None:
     run = Run(RunSpec.model_validate({**NET, "steps": 1, **changes}), Context(), None, Standing())
-    told = run._diverged(0, float("nan"))
+    told = run._diverged(1, float("nan"))
     assert told.remedy == remedy
     assert phrases(told.remedy, "zh") != remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy", "chinese"),
+    [
+        ({"norm": "none"}, "another initialiser; a normaliser; ", "换用其他初始化；加入归一化；"),
+        ({"norm": "batch"}, "another initialiser; ", "换用其他初始化；"),
+        ({"shortcut": "A"}, "another initialiser; branches that are scaled down; ", "换用其他初始化；缩小支路；"),
+    ],
+)
+def test_at_step_0_no_rate_is_to_blame(changes: dict[str, Any], remedy: str, chinese: str) -> None:
+    run = Run(RunSpec.model_validate({**NET, "steps": 1, **changes}), Context(), None, Standing())
+    told = run._diverged(0, float("nan")).remedy
+    assert told == remedy + "inputs and targets of a smaller scale; the lr has no part in it"
+    assert phrases(told, "zh") == chinese + "缩小输入与目标的尺度；与 lr 无关"
+
+
+def test_what_is_told_of_gradients_has_a_chinese_twin() -> None:
+    for num in (1, 4):
+        told = diverged(3, float("nan"), Overflow(step=0, parameter="a.weight", num=num, of=9))
+        for text in (told.reason, told.remedy):
+            assert text is not None
+            assert all(phrases(each, "zh") != each for each in text.split("; ")), text
 
 
 def test_a_normaliser_of_the_users_is_seen_and_the_laboratory_clips_nothing() -> None:

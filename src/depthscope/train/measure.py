@@ -84,7 +84,7 @@ def diverged(
     """
     reason = f"training loss {loss:g} at step {step}"
     if overflow is None or overflow.step >= step:
-        return Outcome(status="diverged", step=step, reason=reason, remedy=_remedy(spec, model))
+        return Outcome(status="diverged", step=step, reason=reason, remedy=_remedy(step, spec, model))
     which = f"the gradient of {overflow.parameter}"
     if overflow.num > 1:
         which = f"the gradients of {overflow.num} of {overflow.of} tensors, {overflow.parameter} nearest to the output,"
@@ -94,10 +94,15 @@ def diverged(
     return Outcome(status="diverged", step=step, reason=reason, remedy=remedy)
 
 
-def _remedy(spec: RunSpec | None, model: Any) -> str:
+def _remedy(step: int, spec: RunSpec | None, model: Any) -> str:
     modules = () if model is None else model.modules()
     named = any("Norm" in type(each).__name__ for each in modules)  # the user's own too
-    if not named and (spec is None or spec.norm == "none"):
+    normalised = named or (spec is not None and spec.norm != "none")
+    if not step:  # nothing was learned yet
+        told = ["another initialiser"] + ["a normaliser"] * (not normalised)
+        told += ["branches that are scaled down"] * (spec is not None and spec.shortcut not in ("none", "dense"))
+        return "; ".join([*told, "inputs and targets of a smaller scale", "the lr has no part in it"])
+    if not normalised:
         return "a smaller lr, a longer warm-up, or a normaliser"
     if spec is not None and (spec.clip != "none" or spec.backend == "numpy"):  # the laboratory clips nothing
         return "a smaller lr or a longer warm-up"
