@@ -19,6 +19,7 @@ class Panel:
         draw: makes the chart; takes `width`, `height`, and for profiles `at` and `quantity`.
         dark: colours of this chart alone, light -> dark.
         tagged: whether the arms' names stand in the chart.
+        square: whether the chart is as high as wide.
     """
 
     key: str
@@ -27,6 +28,7 @@ class Panel:
     draw: Callable[..., Any]
     dark: Mapping[str, str] = field(default_factory=dict)
     tagged: bool = False
+    square: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +65,12 @@ class Block:
     """Panels that are read together.
 
     Attributes:
-        kind: `depth`, `curves`, `profile` or `gradcheck`.
+        kind: such as `depth`, `curves`, `profile` or `map`; a class of the figure.
         key: fit for an HTML id and a file name.
         tagged: whether the arms' names stand in the figure itself, where it is wide enough.
         stacked: whether the panels stand one below the other on every screen.
+        columns: panels side by side; None goes by their number.
+        scale: a chart above the panels: the colours that they share.
     """
 
     kind: str
@@ -79,6 +83,8 @@ class Block:
     notes: tuple[str, ...] = ()
     tagged: bool = False
     stacked: bool = False
+    columns: int | None = None
+    scale: Panel | None = None
 
 
 def legend_of(series: tuple[Series, ...]) -> tuple[Legend, ...]:

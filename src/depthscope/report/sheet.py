@@ -92,6 +92,10 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def placed(block: Block, charts: Charts) -> dict[str, Any]:
     """A block as the template wants it; its charts are taken in."""
+    scale = None
+    if block.scale is not None:
+        chart = block.scale.draw()
+        scale = {"id": charts.add(block.scale.key, chart, block.scale.dark), "height": chart.height}
     panels = []
     for panel in block.panels:
         chart = panel.draw()
@@ -101,7 +105,7 @@ def placed(block: Block, charts: Charts) -> dict[str, Any]:
             {
                 "id": panel.key,
                 "title": panel.title,
-                "height": chart.height,
+                "height": None if panel.square else chart.height,
                 "css": css_color(full) if full else None,
             }
         )
@@ -117,10 +121,14 @@ def placed(block: Block, charts: Charts) -> dict[str, Any]:
             for each in block.legend
         ],
         "panels": panels,
+        "scale": scale,
         "tagged": block.tagged,
-        "columns": 1
-        if block.stacked or (block.controls and block.controls.depths)
-        else {2: 2, 4: 2}.get(len(panels), min(len(panels), 3)),
+        "columns": block.columns
+        or (
+            1
+            if block.stacked or (block.controls and block.controls.depths)
+            else {2: 2, 4: 2}.get(len(panels), min(len(panels), 3))
+        ),
     }
 
 

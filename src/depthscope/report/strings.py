@@ -11,6 +11,7 @@ from depthscope.report.strings_compare import COMPARE
 from depthscope.report.strings_course import COURSE
 from depthscope.report.strings_diagnosis import DIAGNOSIS
 from depthscope.report.strings_judged import JUDGED
+from depthscope.report.strings_landscape import LANDSCAPE
 from depthscope.report.strings_model import MODEL
 from depthscope.report.strings_pairing import PAIRING
 from depthscope.report.strings_ranking import RANKING
@@ -236,7 +237,21 @@ _TABLE: dict[str, tuple[str, str]] = {
     "y_error": ("relative error", "相对误差"),
 }
 
-_ALL = _TABLE | JUDGED | PAIRING | RECIPE | MODEL | DIAGNOSIS | COMPARE | COURSE | RANKING | ARMS | TIME | TEXTS
+_ALL = (
+    _TABLE
+    | JUDGED
+    | PAIRING
+    | RECIPE
+    | MODEL
+    | DIAGNOSIS
+    | COMPARE
+    | COURSE
+    | RANKING
+    | ARMS
+    | TIME
+    | TEXTS
+    | LANDSCAPE
+)
 STRINGS: Mapping[Lang, Mapping[str, str]] = MappingProxyType(
     {lang: MappingProxyType({key: texts[index] for key, texts in _ALL.items()}) for index, lang in enumerate(LANGS)}
 )

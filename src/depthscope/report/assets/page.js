@@ -49,6 +49,11 @@
     });
     views.set(id, result.view);
     for (const [signal, value] of Object.entries(state.get(id) || {})) result.view.signal(signal, value);
+    if (element.classList.contains("square")) {
+      const square = () => result.view.height(result.view.width()).runAsync();
+      result.view.addSignalListener("width", () => setTimeout(square));
+      result.view.height(result.view.width());
+    }
     await result.view.runAsync();
     element.dataset.drawn = "yes";
   }

@@ -1,0 +1,45 @@
+"""What a map is of, in words: its examples, batch norm, directions and precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from depthscope.record.landscape import MapRecord
+from depthscope.report.words import Words
+
+
+def conditions(records: Sequence[MapRecord], words: Words) -> str:
+    """One sentence on what these maps have in common: what they differ in is named by all its values.
+
+    Args:
+        records: of the same study, or one alone.
+        words: language.
+    """
+    told = [
+        *_distinct(words("land.examples", n=f"{each.spec.examples:,}") for each in records),
+        *_distinct(norm(each, words) for each in records),
+    ]
+    if any(each.spec.directions == "trajectory" for each in records):
+        told.append(words("land.directions.trajectory"))
+    for way in ("filter", "none"):
+        seeds = sorted({e.spec.seed for e in records if e.spec.directions == "random" and e.spec.normalise == way})
+        if seeds:
+            told.append(words(f"land.directions.{way}", seeds=named_seeds(seeds, words)))
+    told += _distinct(each.spec.precision for each in records)
+    text = words("list").join(told)
+    return f"{text[:1].upper()}{text[1:]}{words('full_stop')}"
+
+
+def norm(record: MapRecord, words: Words) -> str:
+    """What batch norm did at each point."""
+    without = record.head.facts.get("batch_norms") == 0
+    return words("land.norm.none" if without else f"land.norm.{record.spec.norm}")
+
+
+def named_seeds(seeds: Sequence[int], words: Words) -> str:
+    """The seeds that name directions."""
+    return words("land.seeds", n=len(seeds), seeds=words("list").join(map(str, seeds)))
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
