@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from depthscope.api.study import run
-from depthscope.core.errors import FaultsError, UserError
+from depthscope.core.errors import FaultsError, UserError, unknown_name
 from depthscope.core.files import read_text, write_bytes
 from depthscope.record.folder import check_folder, default_folder
 from depthscope.study.catalog import is_user_code
@@ -96,6 +97,7 @@ def tune(
     Raises:
         UserError: bad input, nothing has been written; or no run of any arm ended with a figure.
     """
+    _check_further(how)
     asked = _asked(load(study, size), str(study), grid=grid, seeds=seeds, validation=validation)
     expand(asked, source=str(study))  # its own faults, and those of [tuning]
     chosen_by = selection_study(asked)
@@ -114,6 +116,16 @@ def tune(
     write_bytes(at, f"{WRITTEN}\n{dump(result)}".encode())
     report = run(result, out=beside, **how) if then_run else None
     return TuneResult(study=result, path=path, selection=selection, report=report)
+
+
+def _check_further(how: Mapping[str, Any]) -> None:
+    """Refuse, before anything is looked at, arguments that neither this verb nor `run` takes."""
+    own = [name for name in inspect.signature(tune).parameters if name != "how"]
+    known = dict.fromkeys((*own, *inspect.signature(run).parameters))
+    for name in how:
+        if name not in known:
+            said = " It is said in the study file, under [tuning]." if name in Tuning.model_fields else ""
+            raise UserError(f"tune: {unknown_name('argument', name, known)}{said}")
 
 
 def _asked(study: StudySpec, source: str, **given: Any) -> StudySpec:
