@@ -47,6 +47,13 @@ class Filters:
         kept = (0, self.axis + 1)
         return view.square().sum([dim for dim in range(view.ndim) if dim not in kept], keepdim=True).sqrt()
 
+    def shaped(self, values: Tensor, tensor: Tensor) -> Tensor:
+        """One value a filter, in the order of output units, shaped like `norms(tensor)`."""
+        assert self.axis is not None
+        shape = [self.groups, *[1] * tensor.ndim]
+        shape[self.axis + 1] = values.numel() // self.groups
+        return values.view(shape)
+
     def grouped(self, tensor: Tensor) -> Tensor:
         """A view with the groups, which dimension 0 holds one after another, as a dimension in front."""
         return tensor.reshape(self.groups, tensor.shape[0] // self.groups, *tensor.shape[1:])
@@ -73,10 +80,11 @@ def trainable(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, Filters]]:
                 raise UserError(
                     f"landscape: {name} is complex; wanted real parameters. Freeze it: requires_grad_(False)."
                 )
-            yield name, parameter, _filters(module, local, parameter)
+            yield name, parameter, filters_of(module, local, parameter)
 
 
-def _filters(module: nn.Module, local: str, parameter: Tensor) -> Filters:
+def filters_of(module: nn.Module, local: str, parameter: Tensor) -> Filters:
+    """Those of a parameter that a module holds under the name `local`; see the table above."""
     kind: Any = type(module)
     norm = isinstance(module, _NORMS) or kind.__name__.endswith("Norm")
     if parameter.ndim < 2 or norm or local.startswith("bias"):

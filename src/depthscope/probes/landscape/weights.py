@@ -1,4 +1,4 @@
-"""The weights of a point: centre + a d_a + b d_b, in float64, put into a model."""
+"""The weights of a point: centre + a d_a + b d_b, in float64."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ class Weights:
     Args:
         model: has the weights of the centre; only read.
         directions: of its parameters, by name.
-        centre: take the centre's weights from here instead: the model is a copy that stands elsewhere.
 
     Raises:
         UserError: a direction is of a parameter that the model does not have, or of another shape.
     """
 
-    def __init__(self, model: nn.Module, directions: Directions, *, centre: Weights | None = None) -> None:
+    def __init__(self, model: nn.Module, directions: Directions) -> None:
         parameters = dict(model.named_parameters())
         for name, tensor in directions.axes[0].items():
             if name not in parameters:
@@ -39,7 +38,7 @@ class Weights:
         dtype = torch.float32 if device.type == "mps" else torch.float64  # MPS has no float64
         self._axes = [_flat([axis[name] for name in self.names], dtype).to(device) for axis in directions.axes]
         held = [parameters[name].detach() for name in self.names]
-        self._centre: Tensor = _flat(held, dtype) if centre is None else centre._centre
+        self._centre: Tensor = _flat(held, dtype)
 
     def point(self, coordinates: Sequence[float]) -> Mapping[str, Tensor]:
         """The weights of a point, by name, in float64."""
@@ -47,15 +46,13 @@ class Weights:
         for coordinate, axis in zip(coordinates, self._axes, strict=True):
             if coordinate != 0:  # so that the centre is the centre in every bit, -0 too
                 flat = flat.add(axis, alpha=coordinate)
-        parts = flat.split([shape.numel() for shape in self._shapes])
+        parts = torch.split(flat, [shape.numel() for shape in self._shapes])
         return {name: part.view(shape) for name, part, shape in zip(self.names, parts, self._shapes, strict=True)}
 
-    def move(self, model: nn.Module, coordinates: Sequence[float]) -> None:
-        """Put a point's weights into a model, rounded to its dtype."""
-        parameters = dict(model.named_parameters())
-        with torch.no_grad():
-            for name, value in self.point(coordinates).items():
-                parameters[name].copy_(value)
+    @property
+    def num_axes(self) -> int:
+        """How many coordinates a point has."""
+        return len(self._axes)
 
 
 def _flat(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
