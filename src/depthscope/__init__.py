@@ -4,7 +4,7 @@
 >>> [study.name for study in depthscope.studies()]  # doctest: +ELLIPSIS
 ['cifar10', 'constructed', ..., 'spiral', ...]
 
-A model of your own: `probe` and `compare`. The verbs of studies, as on the command line: `run`, `plan`, `costs`,
+A model of your own: `probe`, `compare`, `landscape`. The verbs of studies, as on the command line: `run`, `plan`, `costs`,
 `calibrate`, `status`, `make_report`, `studies`, `tune`, `study_schema`.
 """
 
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from depthscope.api import Checkup as Checkup
     from depthscope.api import Comparison as Comparison
+    from depthscope.api import Landscape as Landscape
     from depthscope.api import Report as Report
     from depthscope.api import Watch as Watch
     from depthscope.api import Watcher as Watcher
     from depthscope.api import calibrate as calibrate
     from depthscope.api import compare as compare
     from depthscope.api import costs as costs
+    from depthscope.api import landscape as landscape
     from depthscope.api import lightning_callback as lightning_callback
     from depthscope.api import make_report as make_report
     from depthscope.api import plan as plan
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkup",
     "Comparison",
+    "Landscape",
     "Report",
     "Watch",
     "Watcher",
     "calibrate",
     "compare",
     "costs",
+    "landscape",
     "lightning_callback",
     "make_report",
     "plan",

@@ -10,6 +10,7 @@ from depthscope.api.callbacks import lightning_callback as lightning_callback
 from depthscope.api.callbacks import trainer_callback as trainer_callback
 from depthscope.api.compare import Comparison as Comparison
 from depthscope.api.compare import compare as compare
+from depthscope.api.landscape import landscape as landscape
 from depthscope.api.model import Checkup as Checkup
 from depthscope.api.model import probe as probe
 from depthscope.api.planning import StudyInfo as StudyInfo
@@ -25,10 +26,12 @@ from depthscope.api.status import Status as Status
 from depthscope.api.status import status as status
 from depthscope.api.study import Watcher as Watcher
 from depthscope.api.study import run as run
+from depthscope.api.surface import Landscape as Landscape
 from depthscope.api.tuning import TuneResult as TuneResult
 from depthscope.api.tuning import tune as tune
 from depthscope.api.watch import Watch as Watch
 from depthscope.api.watch import watch as watch
+from depthscope.execute.tell import MapProgress as MapProgress
 from depthscope.record.events import DoneElsewhere as DoneElsewhere
 from depthscope.record.events import Ended as Ended
 from depthscope.record.events import News as News

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from depthscope.cli.landscape import landscape
 from depthscope.cli.model import compare, probe
 from depthscope.cli.options import (
     Address,
@@ -232,6 +233,7 @@ def studies(as_json: Json = False) -> None:
 
 app.command()(probe)
 app.command()(compare)
+app.command()(landscape)
 
 
 def _failed(report: Report) -> bool:
@@ -294,6 +296,7 @@ def main() -> None:
         sys.exit(2)
     if code == INTERRUPTED:
         verb = next((each for each in sys.argv[1:] if not each.startswith("-")), "")
-        kept = " What is finished is kept; the same command continues." if verb in ("run", "tune") else ""
+        keeps = verb in ("run", "tune") or (verb == "landscape" and any(each.startswith("--out") for each in sys.argv))
+        kept = " What is finished is kept; the same command continues." if keeps else ""
         print(f"\nInterrupted.{kept}", file=sys.stderr)
     sys.exit(code or 0)

@@ -83,7 +83,7 @@ def probe(
     wanted = api.check_verdicts(_parts(fail_on))
     if html is not None:
         check_named(html)
-    with _their_output_aside():
+    with their_output_aside():
         found = api.probe_named(
             model,
             shape=shape,
@@ -94,13 +94,13 @@ def probe(
             classes=classes,
             measure=_parts(measure),
             device=device,
-            command=_command(),
+            command=command(),
             tell=lambda line: print(line, file=sys.stderr),
         )
     if html is not None:
         found.page(html, lang=lang.value)
     shown = dataclasses.replace(found, costs=())  # each was told on stderr before it ran
-    _say(found.to_json().rstrip() if as_json else str(shown), page=None if as_json else html)
+    say(found.to_json().rstrip() if as_json else str(shown), page=None if as_json else html)
     faults = {found.verdict, *(each.verdict for each in found.diagnosis.others)}
     if faults & set(wanted):
         raise typer.Exit(VERDICT_MET)
@@ -136,7 +136,7 @@ def compare(
 
     if html is not None:
         check_named(html)
-    with _their_output_aside():
+    with their_output_aside():
         found = api.compare_named(
             models,
             data=data,
@@ -148,17 +148,17 @@ def compare(
             batch_size=batch_size,
             lr=lr,
             device=device,
-            command=_command(),
+            command=command(),
             progress=_progress(steps) if sys.stderr.isatty() and not as_json else None,
         )
     if html is not None:
         found.page(html, lang=lang.value)
-    _say(found.to_json().rstrip() if as_json else str(found), page=None if as_json else html)
+    say(found.to_json().rstrip() if as_json else str(found), page=None if as_json else html)
     if found.lost:
         raise typer.Exit(RUNS_LOST)
 
 
-def _say(text: str, *, page: Path | None) -> None:
+def say(text: str, *, page: Path | None) -> None:
     """Print; a reader that went away (`| head`) takes nothing from the exit code."""
     try:
         print(text, *([f"page: {page}"] if page is not None else []), sep="\n", flush=True)
@@ -170,12 +170,13 @@ def _parts(text: str | None) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()] if text else []
 
 
-def _their_output_aside() -> AbstractContextManager[object]:
+def their_output_aside() -> AbstractContextManager[object]:
     """What the user's code prints goes to stderr: stdout is the result's, which may be JSON."""
     return redirect_stdout(sys.stderr)
 
 
-def _command() -> str:
+def command() -> str:
+    """What repeats this call."""
     return shlex.join(["depthscope", *sys.argv[1:]])
 
 

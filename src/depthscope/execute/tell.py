@@ -19,6 +19,25 @@ class Note:
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class MapProgress:
+    """Points of a map were found.
+
+    Attributes:
+        number: of the map among the jobs.
+        done: points that are there, of all kinds.
+        total: points that the map has.
+        before: points that were there when the work began.
+        seconds: that those found now took their worker.
+    """
+
+    number: int
+    done: int
+    total: int
+    before: int
+    seconds: float = 0.0
+
+
 _hear: ContextVar[Hear | None] = ContextVar("hear", default=None)
 
 

@@ -260,7 +260,9 @@ def chunks(folder: Path, kind: PointKind) -> Iterator[Path]:
 
 def _read(path: Path, head: MapHead, kind: PointKind) -> Rows | None:
     try:
-        table = pq.read_table(io.BytesIO(read_bytes(path)), page_checksum_verification=True)
+        # Without threads: a process that ends while those of Arrow are starting was seen to abort.
+        file = pq.ParquetFile(io.BytesIO(read_bytes(path)), page_checksum_verification=True)
+        table = file.read(use_threads=False)
         columns: dict[str, list[Any]] = table.to_pydict()
     except (OSError, pa.ArrowException):
         return None

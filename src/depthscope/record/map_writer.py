@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,22 +29,43 @@ from depthscope.record.landscape import (
     schema,
 )
 from depthscope.record.provenance import resumed_from
+from depthscope.study.landscape import MapSpec
+
+CLOSE: Mapping[str, float] = MappingProxyType({"float64": 1e-6, "float32": 1e-3, "bfloat16": 2e-2})
+"""Relative difference of one loss on two machines, at most; code that changed gives another loss."""
 
 
-def open_map(folder: Path, head: MapHead) -> MapHead:
+def check_map_folder(folder: Path) -> MapHead | None:
+    """What a folder is a map of already; None where it is free for one.
+
+    Raises:
+        UserError: it holds other files, or cannot be written.
+    """
+    held = read_head(folder)
+    if held is None:
+        _check_empty(folder)
+    return held
+
+
+def open_map(folder: Path, head: MapHead, centre: Mapping[str, float | None] | None = None) -> MapHead:
     """Make a folder this map's, or go on with it.
+
+    Args:
+        folder: where.
+        head: the map's.
+        centre: figures of its centre as they are found now.
 
     Returns:
         The map's head: that of the folder, where one stands there already, with what differs now in its provenance.
 
     Raises:
-        UserError: it holds another map, or other files, or cannot be written.
+        UserError: it holds another map, or other files, or cannot be written; the centre's loss is another one now.
     """
-    held = read_head(folder)
-    if held is None:
-        _check_empty(folder)
-    else:
+    held = check_map_folder(folder)
+    if held is not None:
         check_same(folder, held, head)
+        if centre is not None:
+            _check_centre(folder, held, centre)
         later = resumed_from(_num_points(folder, held), held.provenance, head.provenance)
         if not later.resumed[-1].differs:
             return held
@@ -49,32 +74,52 @@ def open_map(folder: Path, head: MapHead) -> MapHead:
     return head
 
 
+def check_spec(folder: Path, held: MapHead, asked: MapSpec) -> None:
+    """Refuse to go on with a map that was asked for otherwise.
+
+    Raises:
+        UserError: says in what.
+    """
+    mine, theirs = asked.model_dump(mode="json"), held.spec.model_dump(mode="json")
+    _refuse(folder, [f"{name} {theirs[name]}, not {mine[name]}" for name in mine if mine[name] != theirs[name]])
+
+
 def check_same(folder: Path, held: MapHead, asked: MapHead) -> None:
     """Refuse to go on with another map.
 
     Raises:
         UserError: the folder's is another one; says in what.
     """
-    if held.key == asked.key:
+    check_spec(folder, held, asked.spec)
+    there, here = held.provenance.device, asked.provenance.device
+    differs = {
+        f"loss {held.source.loss}, not {asked.source.loss}": held.source.loss != asked.source.loss,
+        f"device {there}, not {here}": there != here,
+        f"other weights (of {held.source.model})": held.weights != asked.weights,
+        f"other examples (of {held.source.data})": held.data != asked.data,
+    }
+    _refuse(folder, [words for words, differ in differs.items() if differ])
+
+
+def _refuse(folder: Path, differs: list[str]) -> None:
+    if differs:
+        raise UserError(f"{folder} holds another map: {'; '.join(differs)}. Choose another folder with --out.")
+
+
+def _check_centre(folder: Path, head: MapHead, centre: Mapping[str, float | None]) -> None:
+    kept = read_points(folder, head, "loss").get(head.spec.grid().centre)
+    was, now = kept["loss"] if kept else None, centre["loss"]
+    if was is None or now is None or (math.isnan(was) and math.isnan(now)):
         return
-    mine, theirs = asked.spec.model_dump(mode="json"), held.spec.model_dump(mode="json")
-    differs = [f"{name} {theirs[name]}, not {mine[name]}" for name in mine if mine[name] != theirs[name]]
-    if held.source.loss != asked.source.loss:
-        differs.append(f"loss {held.source.loss}, not {asked.source.loss}")
-    if held.provenance.device != asked.provenance.device:
-        differs.append(f"device {held.provenance.device}, not {asked.provenance.device}")
-    if held.weights != asked.weights:
-        differs.append(f"other weights (of {held.source.model})")
-    if held.data != asked.data:
-        differs.append(f"other examples (of {held.source.data})")
-    what = "; ".join(differs) or "made by another version of Depthscope"
-    raise UserError(f"{folder} holds another map: {what}. Choose another folder with --out.")
+    if not math.isclose(was, now, rel_tol=CLOSE[head.spec.precision], abs_tol=1e-12):
+        raise UserError(
+            f"{folder} holds a map whose centre has loss {was:.6g}; with the same weights and examples it is {now:.6g} "
+            "now, so that the code of the model or of the loss has changed. Choose another folder with --out."
+        )
 
 
 def _check_empty(folder: Path) -> None:
     try:
-        if folder.exists() and not folder.is_dir():
-            raise UserError(f"{folder} is a file; wanted a folder. Choose another with --out.")
         other = folder.is_dir() and any(not item.name.startswith(".") for item in folder.iterdir())
     except OSError as error:
         raise UserError(
@@ -82,6 +127,11 @@ def _check_empty(folder: Path) -> None:
         ) from error
     if other:
         raise UserError(f"{folder} holds other files and no map. Choose an empty or new folder with --out.")
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(parent))
+    if not existing.is_dir():
+        raise UserError(f"{existing} is a file; wanted a folder. Choose another with --out.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"{existing} is read-only. Choose another folder with --out, or change its permissions.")
 
 
 def _num_points(folder: Path, head: MapHead) -> int:
@@ -95,9 +145,7 @@ def write_chunk(folder: Path, head: MapHead, kind: PointKind, rows: Rows) -> Non
 
 
 def close_map(folder: Path, head: MapHead, kind: PointKind, rows: Rows) -> None:
-    """Keep all points of a kind in one file in place of the chunks, once they are all there."""
-    if len(rows) < grid_of(head.spec, kind).size:
-        return
+    """Keep all points of a kind in one file in place of the chunks, now that they are all there."""
     path = folder / f"{kind}.parquet"
     content = _encoded(head, kind, rows)
     try:
