@@ -34,6 +34,7 @@ from depthscope.api.watch import watch as watch
 from depthscope.execute.tell import MapProgress as MapProgress
 from depthscope.record.events import DoneElsewhere as DoneElsewhere
 from depthscope.record.events import Ended as Ended
+from depthscope.record.events import MapNews as MapNews
 from depthscope.record.events import News as News
 from depthscope.record.events import Progress as Progress
 from depthscope.record.events import Resumed as Resumed

@@ -19,7 +19,9 @@ from depthscope.analysis.table import Results
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.files import write_bytes, write_json
 from depthscope.record.folder import default_folder, read_study
+from depthscope.record.landscape import MapRecord
 from depthscope.record.reader import read_records, read_table
+from depthscope.record.run_maps import RunMap, read_run_maps, standing
 from depthscope.study.expand import expand
 from depthscope.study.study import with_seeds
 from depthscope.study.toml import bundled, load
@@ -39,6 +41,7 @@ class Report:
         findings: its claims, judged.
         page: path of the offline page.
         command: what repeats the study.
+        maps: where each map of its completed runs stands.
     """
 
     folder: Path
@@ -47,11 +50,18 @@ class Report:
     findings: tuple[Finding, ...]
     page: Path
     command: str
+    maps: tuple[RunMap, ...] = ()
 
     @cached_property
     def headline(self) -> str:
         """The finding in a sentence or two, made from the estimates."""
         return headline(self.results, self.findings, self.lang)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a run failed, or a map could not be made; the same command tries it again."""
+        runs = any(row.record is not None and row.record.outcome.status == "failed" for row in self.results.rows)
+        return runs or any(each.fault is not None for each in self.maps)
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -73,7 +83,13 @@ def results(folder: str | Path) -> Results:
         # What lies beside a record without being named in it is none of its tables.
         return read_table(at, run_id, table) if table in records[run_id].tables else None
 
-    return Results(plan=plan, records=records, load_table=load_table)
+    def load_maps(run_id: str) -> tuple[MapRecord, ...]:
+        record, specs = records.get(run_id), plan.maps.get(run_id, ())
+        if record is None or record.outcome.status != "completed":
+            return ()
+        return tuple(each.record for each in read_run_maps(at, record, specs) if each.record is not None)
+
+    return Results(plan=plan, records=records, load_table=load_table, load_maps=load_maps)
 
 
 def make_report(
@@ -105,6 +121,7 @@ def make_report(
         findings=judge(found),
         page=at / "report.html",
         command=command(found, Path(named if named is not None else at)),
+        maps=standing(found.plan, at, found.records),
     )
     sink = io.BytesIO()
     pyarrow.csv.write_csv(found.tidy(), sink)

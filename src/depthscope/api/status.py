@@ -9,6 +9,7 @@ from depthscope.execute.remaining import remaining
 from depthscope.record.folder import read_study
 from depthscope.record.lease import holder, silence
 from depthscope.record.reader import Damage
+from depthscope.record.run_maps import RunMap, standing
 from depthscope.study.expand import Plan, expand
 from depthscope.study.study import StudySpec
 
@@ -45,6 +46,8 @@ class Status:
         damaged: the records that cannot be trusted, with the reason.
         running: runs under way, in the plan's order; most of them count as missing until they are recorded.
         left: run_ids of what is to do or under way.
+        maps: where each map of the completed runs stands, in the plan's order.
+        num_maps: maps that the plan asks for, but for those of runs that diverged, which have none.
     """
 
     study: StudySpec
@@ -54,11 +57,28 @@ class Status:
     damaged: tuple[Damage, ...]
     running: tuple[Running, ...] = ()
     left: frozenset[str] = frozenset()
+    maps: tuple[RunMap, ...] = ()
+    num_maps: int = 0
 
     @property
     def complete(self) -> bool:
         """Whether nothing is left to do."""
-        return not any(self.counts[status] for status in ("failed", "damaged", "missing"))
+        return not any(self.counts[status] for status in ("failed", "damaged", "missing")) and not self.maps_left
+
+    @property
+    def maps_left(self) -> tuple[RunMap, ...]:
+        """Maps of completed runs that are not whole, those among them that could not be made."""
+        return tuple(each for each in self.maps if not each.complete)
+
+    @property
+    def map_counts(self) -> dict[str, int]:
+        """Number of maps by status: completed, failed, in part, missing (of which some wait for their run)."""
+        counts = {
+            "completed": sum(each.complete for each in self.maps),
+            "failed": sum(each.fault is not None for each in self.maps),
+            "in part": sum(each.fault is None and each.record is not None for each in self.maps_left),
+        }
+        return {**counts, "missing": self.num_maps - sum(counts.values())}
 
 
 def status(folder: str | Path) -> Status:
@@ -80,6 +100,7 @@ def status(folder: str | Path) -> Status:
     held = [each for run_id in planned.runs if (each := _running(folder, run_id)) is not None]
     # A worker that was killed between a run's record and the end of its lease leaves one that nobody will take over.
     running = [each for each in held if each.alive or each.run_id in to_do]
+    diverged = {run_id for run_id, record in records.items() if record.outcome.status == "diverged"}
     failed = {
         run_id: records[run_id].outcome.reason or ""
         for run_id in planned.runs
@@ -93,6 +114,8 @@ def status(folder: str | Path) -> Status:
         damaged=damaged,
         running=tuple(running),
         left=frozenset(to_do),
+        maps=standing(planned, folder, records),
+        num_maps=sum(len(specs) for run_id, specs in planned.maps.items() if run_id not in diverged),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from depthscope.api.mapping import map_runs, maps_left
 from depthscope.api.planning import plan
 from depthscope.api.status import is_held
 from depthscope.core.errors import UserError, shown, unknown_name
@@ -17,7 +18,7 @@ from depthscope.execute.executors import available_cores, check_executor, make_e
 from depthscope.execute.order import Settings
 from depthscope.execute.remaining import remaining
 from depthscope.record.event_file import export_missing
-from depthscope.record.events import News
+from depthscope.record.events import MapNews, News
 from depthscope.record.folder import check_folder, default_folder, recorded_runs, write_study
 from depthscope.record.holder import LEASE_S
 from depthscope.record.sinks import check_logs
@@ -40,12 +41,14 @@ class Watcher:
     Attributes:
         on_plan: called once, with the plan, the run_ids of what is to do, and the number of workers.
         on_event: called for all that happens to a run: it starts or resumes, moves on, ends, is handed out again.
+        on_map: called for all that happens to a map of a run.
         on_note: called with a line that the person should read (a warning, a damaged record).
         on_download: called with the bytes downloaded so far, and how many there will be.
     """
 
     on_plan: Callable[[Plan, Collection[str], int], None] = lambda plan, left, workers: None
     on_event: Callable[[News], None] = lambda event: None
+    on_map: Callable[[MapNews], None] = lambda news: None
     on_note: Callable[[str], None] = lambda line: None
     on_download: Callable[[int, int | None], None] = lambda done, total: None
 
@@ -68,7 +71,7 @@ def run(
     figures: bool = False,
     watcher: Watcher | None = None,
 ) -> Report:
-    """Do what is missing of a study, then judge its claims and write its page.
+    """Do what is missing of a study, its runs and then the maps of those, judge its claims and write its page.
 
     Called again with the same folder it does only what is left, also after an interruption.
 
@@ -138,12 +141,16 @@ def run(
         watcher.on_note(f"run {damage.run_id}: {damage.reason}; it is done again.")
     for line in changed_code(record.digests.code for record in records.values()):
         watcher.on_note(line)
+    maps = () if left else maps_left(planned, folder)
     warning = check_precision(planned.runs.values(), chosen)
     if warning:
         watcher.on_note(warning)
     if left:
         first = [task.specs[0] for task in left]
         check_runs(first, root, watcher.on_download, among=planned.runs.values(), claims=planned.study.claims)
+    elif maps:
+        some = "1 map of them is" if len(maps) == 1 else f"{len(maps)} maps of them are"
+        watcher.on_note(f"All {len(planned.runs)} runs are done already; {some} left.")
     else:
         watcher.on_note(f"All {len(planned.runs)} runs are done already; they are judged and shown again.")
     if planned.study.tuning and not is_selection(planned.study):
@@ -151,7 +158,7 @@ def run(
     halves = half_repairs(planned)
     if halves and not planned.study.tuned:  # of a study that was tuned, the selection has told it
         watcher.on_note(halves)
-    if not left:
+    if not left and not maps:
         write_study(folder, planned.study)
         _export(planned, folder, logs, watcher)
         return make_report(folder, lang=lang, figures=figures, named=named)
@@ -159,11 +166,12 @@ def run(
     if elsewhere:
         others = "1 of these runs" if elsewhere == 1 else f"{elsewhere} of these runs"
         watcher.on_note(f"Another driver is at work on {others}; this one does others beside it.")
+    tasks = list(planned.tasks)
     if executor == "ray" and chosen == "cuda":
-        left = [_with_gpu(task) for task in left]
+        left, tasks = [_with_gpu(task) for task in left], [_with_gpu(task) for task in tasks]
     number = workers or (1 if chosen in ("cuda", "mps") and executor != "ray" else available_cores())
     with make_executor(executor, number, address) as pool:
-        pool.check({task.resources for task in left})
+        pool.check({task.resources for task in left or tasks})
         write_study(folder, planned.study)
         watcher.on_plan(planned, [spec.run_id for task in left for spec in task.specs], pool.slots)
         # One thread a worker: the bits of a run must not depend on the number of cores, and two OpenMP threads on a
@@ -178,6 +186,8 @@ def run(
             on_note=watcher.on_note,
             settings=settings,
         )
+        needs = {spec.run_id: task.resources for task in tasks for spec in task.specs}
+        map_runs(planned, folder, context, pool, needs, on_map=watcher.on_map, on_note=watcher.on_note)
     _export(planned, folder, logs, watcher)
     return make_report(folder, lang=lang, figures=figures, named=named)
 

@@ -9,7 +9,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -37,9 +37,6 @@ from depthscope.cli.options import (
 )
 from depthscope.cli.process import prepare, to_nowhere
 from depthscope.core.errors import UserError
-
-if TYPE_CHECKING:
-    from depthscope.api import Report
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
@@ -98,7 +95,7 @@ def run(
             watcher=watcher,
         )
     tables.report(report, lang.value, as_json=as_json)
-    if _failed(report):
+    if report.failed:
         raise typer.Exit(RUNS_FAILED)
 
 
@@ -184,7 +181,7 @@ def tune(
     tuning.result(result, as_json=as_json)
     if result.report and not as_json:
         tables.report(result.report, lang.value, as_json=False)
-    if any(_failed(report) for report in (result.selection, result.report) if report):
+    if any(report.failed for report in (result.selection, result.report) if report):
         raise typer.Exit(RUNS_FAILED)
 
 
@@ -234,10 +231,6 @@ def studies(as_json: Json = False) -> None:
 app.command()(probe)
 app.command()(compare)
 app.command()(landscape)
-
-
-def _failed(report: Report) -> bool:
-    return any(row.record is not None and row.record.outcome.status == "failed" for row in report.results.rows)
 
 
 def _find_code_beside(study: str) -> None:

@@ -39,6 +39,8 @@ def plan(planned: Any, costs: Counts, estimate: Any = None, *, as_json: bool) ->
         if estimate is not None:
             names = ("seconds", "low", "high", "work", "workers", "at_most")
             document["estimate"] = {name: getattr(estimate, name) for name in names}
+        if planned.maps:
+            document["maps"] = {"runs": len(planned.maps), "maps": num_maps(planned), **_map_facts(planned)}
         document["remark"] = half_repairs(planned)
         print_json(document)
         return
@@ -63,6 +65,8 @@ def plan(planned: Any, costs: Counts, estimate: Any = None, *, as_json: bool) ->
     out.print(table)
     for line in _sums(planned, costs, estimate):
         out.print(line)
+    if planned.maps:
+        out.print(Text(_maps(planned)))
     claims = outlines(planned)
     out.print(Text("\nClaims:" if claims else "\nNo claims: the page will show the figures alone."))
     for each in claims:
@@ -89,6 +93,28 @@ def _rows(planned: Any, costs: Counts, estimate: Any) -> Iterator[dict[str, Any]
         if estimate is not None:
             row["seconds_per_run"] = estimate.runs[first]
         yield row
+
+
+def num_maps(planned: Any) -> int:
+    """Maps of all runs."""
+    return sum(map(len, planned.maps.values()))
+
+
+def _map_facts(planned: Any) -> dict[str, Any]:
+    spec = next(iter(planned.maps.values()))[0]
+    grid, hessian = spec.grid(), spec.hessian_grid()
+    return {"points": grid.size, "examples": spec.examples, "hessian_points": hessian.size if hessian else 0}
+
+
+def _maps(planned: Any) -> str:
+    facts, planes = _map_facts(planned), planned.study.landscape.planes
+    maps, runs = num_maps(planned), len(planned.maps)
+    of = f"{runs:,} run{'s' if runs > 1 else ''}" + ("" if planes == 1 else f", {planes} planes each")
+    curved = f", and the Hessian's extremes at {facts['hessian_points']:,}" if facts["hessian_points"] else ""
+    return (
+        f"Maps: {maps:,} ({of}), made when the runs are done. A map has the loss of {facts['examples']:,} examples at "
+        f"{facts['points']:,} points{curved}; {maps * facts['points']:,} points in all."
+    )
 
 
 def _sums(planned: Any, costs: Counts, estimate: Any) -> Iterator[str]:

@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from depthscope import api
-from depthscope.cli.names import group_name, run_names
+from depthscope.api.places import group_name, run_names
+from depthscope.cli.mapline import MapLine
 from depthscope.cli.pace import Line, Pace, clock_words, rough_weights
 
 MAX_LINES = 8
@@ -54,6 +55,8 @@ class Board:
         self._clock = clock
         self._lock = threading.Lock()
         self._pace: Pace | None = None
+        self._maps = MapLine(clock)
+        self._mapped = False
         self._title = ""
         self._workers = ""
         self._names: dict[str, str] = {}
@@ -74,7 +77,11 @@ class Board:
     def watcher(self) -> api.Watcher:
         """What `api.run` tells the board through."""
         return api.Watcher(
-            on_plan=self.on_plan, on_event=self.on_event, on_note=self.on_note, on_download=self.on_download
+            on_plan=self.on_plan,
+            on_event=self.on_event,
+            on_map=self.on_map,
+            on_note=self.on_note,
+            on_download=self.on_download,
         )
 
     def close(self) -> None:
@@ -105,7 +112,7 @@ class Board:
                 run_id: "images/s" if spec.data in ("cifar10", "images") else "examples/s"
                 for run_id, spec in planned.runs.items()
             }
-            self._title = planned.study.name
+            self._title, self._maps, self._mapped = planned.study.name, MapLine(self._clock), bool(planned.maps)
             self._pace = Pace(rough_weights([planned.runs[run_id] for run_id in left]))
             self._workers = f"{workers} worker{'s' if workers > 1 else ''}"
             done = len(planned.runs) - len(left)
@@ -132,6 +139,14 @@ class Board:
         """Something happened to a run."""
         with self._lock:
             said = list(self._hear(event))
+        for line in said:
+            self._console.print(line)
+
+    def on_map(self, news: api.MapNews) -> None:
+        """Something happened to a map of a run."""
+        with self._lock:
+            name = self._names.get(news.run_id, news.run_id)
+            said = list(self._maps.hear(news, name, interactive=self._console.is_interactive))
         for line in said:
             self._console.print(line)
 
@@ -222,8 +237,9 @@ class Board:
                 parts.append(Text(f"downloading the data: {done / 1e6:,.0f}{size} MB"))
             if self._pace is not None:
                 parts += self._study(self._pace, over=self._closed)
-                if not self._closed:
+                if not self._closed and self._pace.ended < self._pace.total:
                     parts += self._under_way(self._pace)
+                parts += self._maps.render(over=self._closed)
             return Group(*parts)
 
     def _study(self, pace: Pace, *, over: bool) -> list[Any]:
@@ -233,7 +249,7 @@ class Board:
         times = f"{clock_words(now - self._began)} elapsed"
         if not over:
             if pace.ended == pace.total:
-                times += ", the page is being made"
+                times += "" if self._mapped else ", the page is being made"
             elif left is not None:
                 times += f", about {clock_words(left)} left"
         row.add_row(

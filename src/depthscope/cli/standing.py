@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from depthscope.api import Cell, Running, Status
-from depthscope.cli.names import group_name, run_names
+from depthscope.api.places import group_name, run_names
 from depthscope.cli.pace import clock_words, rough_weights
 
 MAX_RUNNING, MAX_FAULTS = 20, 5
@@ -35,6 +35,7 @@ def as_json(found: Status) -> str:
         "size": found.study.size,
         "complete": found.complete,
         "counts": found.counts,
+        **({"maps": found.map_counts} if found.num_maps else {}),
         "running": [
             {
                 "run_id": each.run_id,
@@ -47,6 +48,7 @@ def as_json(found: Status) -> str:
             for each in found.running
         ],
         "failed": found.failed,
+        **({"map_faults": _map_faults(found)} if found.num_maps else {}),
         "damaged": {damage.run_id: damage.reason for damage in found.damaged},
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
@@ -60,7 +62,19 @@ def summary(found: Status, rates: Rates) -> Text:
     left = time_left(found, rates)
     words = f", about {clock_words(left)} left" if left is not None else ""
     line = Text(f"{found.study.name}{size}: ", style="bold")
-    return line.append(f"{done:,} of {len(found.plan.runs):,} runs done ({counts}){words}", "not bold")
+    return line.append(f"{done:,} of {len(found.plan.runs):,} runs done ({counts}){words}{_maps(found)}", "not bold")
+
+
+def _maps(found: Status) -> str:
+    if not found.num_maps:
+        return ""
+    counts = found.map_counts
+    rest = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number and name != "completed")
+    return f"; {counts['completed']:,} of {found.num_maps:,} maps" + (f" ({rest})" if rest else "")
+
+
+def _map_faults(found: Status) -> dict[str, str]:
+    return {f"{each.run_id}/{each.spec.map_id}": each.fault for each in found.maps if each.fault is not None}
 
 
 def drawn(found: Status, rates: Rates | None = None) -> Group:
@@ -76,6 +90,9 @@ def drawn(found: Status, rates: Rates | None = None) -> Group:
         for run_id, reason in list(found.failed.items())[:MAX_FAULTS]
     ]
     parts += _more(len(found.failed), MAX_FAULTS, "failed")
+    faults = _map_faults(found)
+    parts += [Text(f"no map: {fault}", style="yellow") for fault in list(faults.values())[:MAX_FAULTS]]
+    parts += _more(len(faults), MAX_FAULTS, "maps that could not be made")
     parts += [
         Text(f"{damage.run_id}: {damage.reason}; it will be done again.", style="yellow")
         for damage in found.damaged[:MAX_FAULTS]
@@ -178,6 +195,10 @@ def _more(number: int, limit: int, what: str) -> list[Text]:
     return [Text(f"  and {number - limit:,} more {what}", style="dim")] if number > limit else []
 
 
+def _prefixed(found: Status) -> dict[str, int]:
+    return {f"maps {name}": number for name, number in found.map_counts.items()} if found.num_maps else {}
+
+
 class Speedometer:
     """Rates from where runs stood at one look and at the next."""
 
@@ -221,10 +242,11 @@ def watch(
             rates = speedometer.rates(found, now)
             if live is not None:
                 live.update(drawn(found, rates), refresh=True)
-            elif found.counts != told:
+            elif {**found.counts, **_prefixed(found)} != told:
                 at_work = sum(each.alive for each in found.running)
                 console.print(summary(found, rates).append(f"; {at_work:,} under way" if at_work else "", "not bold"))
-            told = dict(found.counts)
-            if not (found.counts["missing"] or found.counts["damaged"] or any(each.alive for each in found.running)):
+            told = {**found.counts, **_prefixed(found)}
+            at_work = found.counts["missing"] or found.counts["damaged"] or any(each.alive for each in found.running)
+            if not at_work and all(each.fault is not None for each in found.maps_left):
                 return
             sleep(max(LOOK_S, 5 * (now - begin)))

@@ -50,9 +50,17 @@ def report(found: Report, lang: str, *, as_json: bool) -> None:
         )
     if failed:
         screen.print(f"{len(failed)} of {len(found.results.rows)} runs failed; the same command tries them again.")
+    unmapped = [each for each in found.maps if each.fault is not None]
+    for each in unmapped[:3]:
+        screen.print(Text(f"no map: {each.fault}"))
+    if unmapped:
+        screen.print(f"{len(unmapped)} of {len(found.maps)} maps could not be made; the same command tries them again.")
     unfinished = [row for row in found.results.rows if row.record is None]
     if unfinished:
         screen.print(f"{len(unfinished)} of {len(found.results.rows)} runs are missing; the same command continues.")
+    partly = sum(not each.complete and each.fault is None for each in found.maps)
+    if partly:
+        screen.print(f"{partly} of {len(found.maps)} maps are missing; the same command continues.")
     screen.print(Text(f"page: {found.page}"), soft_wrap=True)
 
 

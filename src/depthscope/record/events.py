@@ -129,6 +129,31 @@ class DoneElsewhere:
     outcome: Outcome
 
 
+@dataclass(frozen=True, kw_only=True)
+class MapNews:
+    """What happens to a map of a run.
+
+    Attributes:
+        run_id: whose map.
+        plane: which of the run's, from 0.
+        number: of the map among those that are made now, from 1.
+        of: how many these are.
+        done: its points that are there.
+        points: that it has.
+        ended: whether it is over.
+        fault: why it could not be made.
+    """
+
+    run_id: str
+    plane: int
+    number: int
+    of: int
+    done: int = 0
+    points: int = 0
+    ended: bool = False
+    fault: str | None = None
+
+
 Event = Started | Rows | Weights | Progress | Ended
 """What an engine yields (beside `SafePoint`)."""
 

@@ -28,8 +28,8 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "construction_accuracy_change": "train_accuracy_start - train_accuracy of the shallower network at its end",
         "lesion_loss_change": "loss without one branch - loss of the intact network, median over branches, nats",
         "lesion_accuracy_change": "accuracy without one branch - accuracy of the intact network, median over branches",
-        "landscape_roughness": "what no quadratic explains of the loss on a map: root mean square of the residual of the "
-        "best one over that of the loss's deviation from its mean; averaged over the run's planes",
+        "landscape_roughness": "what no quadratic explains of the loss on a map: RMS of the residual of the best one, "
+        "over that of the loss's deviation from its mean; averaged over the run's planes",
         "smoothness_first": "along the step: largest change of the gradient over the distance moved, at step 0",
         "smoothness_last": "the same after the last step",
         "smoothness_most": "the largest of those of all steps at which it was measured",

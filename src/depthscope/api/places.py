@@ -1,8 +1,8 @@
-"""What runs are called in the terminal."""
+"""What runs are called, by their places in the study."""
 
 from __future__ import annotations
 
-from depthscope.api import Cell, Plan
+from depthscope.study.expand import Cell, Plan
 
 
 def run_names(planned: Plan) -> dict[str, str]:
