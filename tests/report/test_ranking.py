@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 from tests.report import synthetic
 
 from depthscope.analysis.findings import judge
+from depthscope.analysis.ranking import rankings
 from depthscope.analysis.table import Results
-from depthscope.record.schema import Outcome
-from depthscope.report import render
+from depthscope.record.schema import Outcome, RunRecord
+from depthscope.report import content, render
 from depthscope.report.charts import RankPoint, RankRow, ranked_arms
 from depthscope.report.charts.ranking import wrapped
 from depthscope.report.export import figures, png
-from depthscope.report.ranking import ranking_sections
+from depthscope.report.ranking import ranking_block, ranking_sections
+from depthscope.report.strings import Lang
 from depthscope.report.words import Words
 from depthscope.study.expand import expand
 from depthscope.study.study import StudySpec
@@ -165,3 +168,41 @@ def test_the_ranking_is_the_first_figure_and_stands_once(pages: Mapping[str, str
     figures_of = re.findall(r'data-chart="(ranking-[^"]*-figure)"', page)
     assert len(figures_of) == len(set(figures_of)) == 1
     assert re.findall(r'data-chart="([^"]*)"', page)[0] == figures_of[0]
+
+
+def long_dashes(results: Results, lang: Lang = "en") -> tuple[list[float], str]:
+    """(levels of the lines of chance in the figure of the first ranking, its caption)."""
+    words = Words(lang)
+    (view, *_) = content.views(results, words)
+    block = ranking_block(rankings(results)[0], view, words)
+    assert block is not None
+    drawn: Any = block.panels[0].draw()
+    drawn = drawn.to_dict()
+    rules = [each for each in drawn["layer"] if each["mark"].get("strokeDash") == [7, 4]]
+    return [row["x"] for rule in rules for row in drawn["datasets"][rule["data"]["name"]]], block.caption
+
+
+def guessing(results: Results, loss: Callable[[RunRecord], float | None]) -> Results:
+    told = {key: each.model_copy(update={"chance_loss": loss(each)}) for key, each in results.records.items()}
+    return Results(plan=results.plan, records=told, load_table=results.load_table)
+
+
+def test_the_line_at_chance_is_of_what_is_measured_on_the_training_examples() -> None:
+    at, caption = long_dashes(ranked("train_accuracy"))
+    assert at == [0.1]
+    assert "The line of long dashes is chance, 10.0%." in caption
+    losses = guessing(ranked("train_loss"), lambda record: math.log(10))
+    at, caption = long_dashes(losses)
+    assert at == [math.log(10)]
+    assert "The line of long dashes is a guess, 2.303." in caption
+    assert "长虚线为随机猜测，2.303。" in long_dashes(losses, "zh")[1]
+    # The best constant answer on other examples is another, and no record holds what it costs.
+    for results in (guessing(ranked("test_loss"), lambda record: math.log(10)), ranked("train_loss")):
+        assert long_dashes(results) == ([], long_dashes(results)[1])
+        assert "long dashes" not in long_dashes(results)[1]
+
+
+def test_where_chance_is_not_one_level_it_is_no_line() -> None:
+    at, caption = long_dashes(guessing(ranked("train_loss"), lambda record: 1.0 + record.spec.depth))
+    assert at == []
+    assert "long dashes" not in caption

@@ -14,7 +14,10 @@ from depthscope.report.words import Words
 TEXT = ("names", "shakespeare")
 """Data sets of text, whose chance is how often each character stands."""
 OF_CHANCE = ("train_loss", "train_loss_running")
-"""The figures that `RunRecord.chance_loss` is of: it is taken on the training examples."""
+"""The figures that `RunRecord.chance_loss` is of: it is taken on the training examples.
+
+Losses on others have no line: the best constant answer there is another, which no record holds.
+"""
 
 
 def reference(view: View, metric: str, words: Words) -> Reference | None:
@@ -26,6 +29,13 @@ def reference(view: View, metric: str, words: Words) -> Reference | None:
         name = words("chance", value=number(share, "accuracy"))
         return Reference(name=name, levels=dict.fromkeys(view.places, share))
     return loss_reference(view, words) if metric in OF_CHANCE else None
+
+
+def level(view: View, metric: str, words: Words) -> tuple[str, float] | None:
+    """(name with its value, level) of chance where it is the same at all depths, for a figure with no axis of depth."""
+    found = reference(view, metric, words)
+    levels = set(found.levels.values()) if found is not None else set()
+    return (found.name, levels.pop()) if found is not None and len(levels) == 1 else None
 
 
 def loss_reference(view: View, words: Words) -> Reference | None:

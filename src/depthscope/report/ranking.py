@@ -13,6 +13,7 @@ from depthscope.analysis.ranking_words import saturated
 from depthscope.analysis.table import Results
 from depthscope.report import charts, content, sections
 from depthscope.report.content import View
+from depthscope.report.guess import level
 from depthscope.report.numbers import fixed, percent, places
 from depthscope.report.palette import MUTED, ramp
 from depthscope.report.shapes import Block, Legend, Panel
@@ -66,9 +67,10 @@ def ranking_block(ranking: Ranking, view: View, words: Words) -> Block | None:
     depths: tuple[int | float | None, ...] = ranking.depths or (None,)
     shades, dark = ramp(COLOR, len(depths))
     labels = {series.name: series.label for series in view.series}
+    references, guess = _references(ranking), level(view, ranking.metric, words)
     up = worse_side(ranking.metric) == "up"
-    log = up and min(means) > 0 and max(means) / min(means) > DECADES and all(_positive(cell) for cell in cells)
-    references = _references(ranking)
+    positive = min([*means, *(guess[1:] if guess else ())]) > 0 and all(_positive(cell) for cell in cells)
+    log = up and positive and max(means) / min(means) > DECADES
     shares = ranking.unit == "accuracy"
     rows = [_row(arm, ranking, labels, depths, view, words) for arm in ranking.arms]
     title = words.metric(ranking.metric, unit=ranking.unit)
@@ -96,16 +98,18 @@ def ranking_block(ranking: Ranking, view: View, words: Words) -> Block | None:
             percent=shares,
             log=log,
             references=references,
+            chance=guess[1] if guess else None,
             width=width,
         )
 
     key = f"ranking-{view.key}"
     baseline = labels.get(ranking.baseline, ranking.baseline)
+    lines = _lines(ranking, references, baseline, words) + (words("ranking_chance", what=guess[0]) if guess else "")
     return Block(
         kind="ranking",
         key=key,
         heading=words("ranking_section"),
-        caption=words("ranking_caption", level=percent(LEVEL), lines=_lines(ranking, references, baseline, words)),
+        caption=words("ranking_caption", level=percent(LEVEL), lines=lines),
         panels=(Panel(key=f"{key}-figure", title="", describe=describe, draw=draw, dark=dark),),
         legend=_legend(ranking, shades, references, baseline, view, words),
         stacked=True,

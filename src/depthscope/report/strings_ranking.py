@@ -44,6 +44,7 @@ RANKING: dict[str, tuple[str, str]] = {
         "实心点为最深的网络，横线连接同一组的各个深度。竖线为{baseline}：深度 {shallow} 为虚线，{deep} 为实线。",
     ),
     "ranking_line": ("The vertical line is {baseline}. ", "竖线为{baseline}。"),
+    "ranking_chance": ("The line of long dashes is {what}. ", "长虚线为{what}。"),
     "ranking_describe": (
         "{metric} of {count} arms, a row each from the best down{where}: {arms}.",
         "{count} 组的{metric}，每组一行，自上而下由好到差{where}：{arms}。",

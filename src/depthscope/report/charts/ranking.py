@@ -75,6 +75,7 @@ def ranked_arms(
     percent: bool = False,
     log: bool = False,
     references: Sequence[float] = (),
+    chance: float | None = None,
     width: int | None = None,
 ) -> Any:
     """The rows from the best down, on one axis of values.
@@ -90,6 +91,7 @@ def ranked_arms(
         percent: whether values are shares of one.
         log: whether the axis of values is logarithmic.
         references: levels of the baseline, by depth: the first dotted, the last drawn through.
+        chance: what answering without a look at the inputs comes to: long dashes; None for no line.
         width: pixels; None fills the container.
 
     Raises:
@@ -98,7 +100,9 @@ def ranked_arms(
     points = [(at, row, point) for at, row in enumerate(rows) for point in row.points]
     values = base.finite("ranked_arms", [point.value for _, _, point in points if point.value is not None])
     tables = base.Tables()
-    shown = [*values, *references, *(value for _, _, point in points for _, value in point.seeds)]
+    lines = [(level, [2, 3] if at < len(references) - 1 else [1, 0]) for at, level in enumerate(references)]
+    lines += [] if chance is None else [(chance, [7, 4])]
+    shown = [*values, *(level for level, _ in lines), *(value for _, _, point in points for _, value in point.seeds)]
     ends = [end for _, _, point in points for end in (point.low, point.high) if end is not None]
     lost = any(point.lost for _, _, point in points)
     domain = _domain(shown, ends, log=log, room_at=worse if lost else "", shares=percent)
@@ -119,10 +123,8 @@ def ranked_arms(
         .mark_rect(color=WASH, opacity=0.75)
         .encode(y=left, y2="row2:Q")
     ]
-    for at, level in enumerate(references):
-        rule = alt.Chart(tables.add([{"x": level}])).mark_rule(
-            color=MUTED, strokeWidth=1.3, strokeDash=[2, 3] if at == 0 and len(references) > 1 else [1, 0]
-        )
+    for level, dash in lines:
+        rule = alt.Chart(tables.add([{"x": level}])).mark_rule(color=MUTED, strokeWidth=1.3, strokeDash=dash)
         layers.append(rule.encode(x=x))
     layers += _marks(points, tables, shades, x, y, domain, words, number)
     if lost:
@@ -228,9 +230,7 @@ def _names(
     """A name at each whole number of the axis."""
     texts = str([each if isinstance(each, list) else [each] for each in labels])
     twofold = [at for at, each in enumerate(labels) if isinstance(each, list) and len(each) > 1]
-    more: dict[str, Any] = {}
-    if title:
-        more = {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": 8, "titleY": -12}
+    above: dict[str, Any] = {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": 8, "titleY": -12}
     return alt.Axis(
         title=title,
         orient=orient,
@@ -248,7 +248,7 @@ def _names(
         grid=False,
         domain=False,
         ticks=False,
-        **more,
+        **(above if title else {}),
     )
 
 
