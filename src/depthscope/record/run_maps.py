@@ -16,7 +16,7 @@ from depthscope.core.errors import UserError
 from depthscope.core.files import read_bytes, write_json
 from depthscope.core.hashing import digest
 from depthscope.record.folder import run_folder
-from depthscope.record.landscape import MAP_FILE, MapHead, MapRecord, read_head, read_map
+from depthscope.record.landscape import MAP_FILE, MapHead, MapRecord, kinds, read_head, read_map
 from depthscope.record.schema import RunRecord
 from depthscope.record.weights import steps_of
 from depthscope.study.expand import Plan
@@ -36,18 +36,20 @@ class RunMap:
         run_id: the run.
         spec: what is asked of the map.
         record: the map, whole or in part; None where nothing stands.
+        closed: whether all its points lie in one file.
         fault: why the last attempt came to nothing.
     """
 
     run_id: str
     spec: MapSpec
     record: MapRecord | None = None
+    closed: bool = False
     fault: str | None = None
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of it is missing."""
-        return self.record is not None and self.record.complete
+        """Whether nothing is left to do of it."""
+        return self.closed and self.record is not None and self.record.complete
 
 
 def map_folder(folder: Path, run_id: str, map_id: str) -> Path:
@@ -83,16 +85,17 @@ def read_run_maps(folder: Path, record: RunRecord, specs: Sequence[MapSpec]) -> 
 
 def _read(folder: Path, record: RunRecord, spec: MapSpec) -> RunMap:
     at = map_folder(folder, record.run_id, spec.map_id)
-    found, fault = None, None
+    found, fault, closed = None, None, False
     with contextlib.suppress(UserError):
         head = read_head(at)
         if head is not None and head.spec == spec and is_made_of(head, record):
             found = read_map(at)
-    if found is None or not found.complete:
+            closed = all((at / f"{kind}.parquet").is_file() for kind in kinds(spec))
+    if found is None or not closed:
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
             told = json.loads(read_bytes(at / _FAULT))
             fault = str(told["reason"]) if told["made_of"] == made_of(record, spec) else None
-    return RunMap(run_id=record.run_id, spec=spec, record=found, fault=fault)
+    return RunMap(run_id=record.run_id, spec=spec, record=found, closed=closed, fault=fault)
 
 
 def clear(folder: Path, record: RunRecord, spec: MapSpec) -> None:
