@@ -20,6 +20,7 @@ from depthscope.probes.landscape.copies import copy_of, restarted
 from depthscope.probes.landscape.directions import Directions
 from depthscope.probes.landscape.quick import Plain, quick
 from depthscope.probes.landscape.renorm import reestimated
+from depthscope.probes.landscape.still import may_compile, stays
 from depthscope.probes.landscape.weights import Weights
 from depthscope.probes.lesion import Judge
 from depthscope.probes.measure.batch import read_batch
@@ -104,6 +105,8 @@ class Surface:
             if fast:
                 self._moved = quick(self._plain, weights, self._batches, fold=norm == "eval")
             self._batches = [each.converted(self._moved.lay_out) for each in self._batches]
+            # What a pass leaves as it is need not be put back; under norm `batch` statistics are written.
+            self._stays = norm == "eval" and self._has_no_state()
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +129,7 @@ class Surface:
         point = self._checked(coordinates)
         with undisturbed(self.device), torch.no_grad():
             self._moved.move(point)
-            with as_found(model):
+            with nullcontext() if self._stays and not may_compile() else as_found(model):
                 restarted(self.device)
                 if self._norm == "batch":
                     with self._cast():
@@ -158,6 +161,13 @@ class Surface:
                 restarted(self.device)
                 reestimated(copy, [each.converted(lambda tensor: _as(tensor, dtype)) for each in self._batches])
         yield copy
+
+    def _has_no_state(self) -> bool:
+        copy = copy_of(self._moved.model)
+        args, kwargs, _ = self._batches[0].fresh()
+        restarted(self.device)
+        with torch.no_grad(), told(copy, self._batches[0]), self._cast():
+            return stays(copy, lambda: copy(*args, **kwargs))
 
     def _checked(self, coordinates: Sequence[float]) -> tuple[float, ...]:
         if len(coordinates) != len(self.directions.axes):
