@@ -12,6 +12,7 @@ from depthscope.analysis.units import squared
 from depthscope.report import charts, content, ranking
 from depthscope.report.checks import gradcheck_blocks
 from depthscope.report.content import View
+from depthscope.report.curvature import curvature_blocks
 from depthscope.report.estimates import Estimates
 from depthscope.report.guess import loss_reference, reference
 from depthscope.report.named import metric_of
@@ -87,6 +88,7 @@ def blocks(
     found = [_depth_block(view, tuple(panels), estimates, words, key=f"depth-{view.key}")] if panels else []
     found += _curve_blocks(results, view, words)
     found += profile_blocks(results, view, words)
+    found += curvature_blocks(results, view, words)
     found += gradcheck_blocks(results, view, words)
     return found
 

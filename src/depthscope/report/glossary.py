@@ -27,5 +27,7 @@ def glossary(results: Results, words: Words) -> list[tuple[str, str]]:
         "factor": layers,
         "theory": layers and any(spec.family == "mlp" and spec.norm == "none" for spec in specs),
         "complex": "gradcheck" in measured,
+        "smoothness": "smoothness" in measured,
+        "sharpness": "sharpness" in measured,
     }
     return [(words(f"gloss.{key}"), words(f"gloss.{key}.text")) for key, here in used.items() if here]

@@ -38,6 +38,13 @@ TABLE_METRICS = (
     "train_loss_change",
     "lesion_accuracy_change",
     "lesion_loss_change",
+    "smoothness_last",
+    "smoothness_most",
+    "sharpness_last",
+    "sharpness_most",
+    "sharpness_ratio_last",
+    "smoothness_first",
+    "sharpness_first",
     "dh_factor_first",
     "dw_factor_first",
     "dw_end_log_first",
@@ -47,12 +54,12 @@ TABLE_METRICS = (
     "gradcheck_central_median",
     "gradcheck_five_point_median",
 )
-_OF_TRAINING = {*TABLE_METRICS[:18], "dh_factor_last", "dh_factor_change"}
+_OF_TRAINING = {*TABLE_METRICS[:23], "dh_factor_last", "dh_factor_change"}
 MAX_METRICS = 6
 """Columns of figures: more would not fit beside the arms' names; the rest stands in the tables of the folder.
 What a claim is judged by is shown whatever their number."""
-OF_LESIONS = ("lesion_accuracy_change", "lesion_loss_change")
-"""Shown whatever the number of columns: what the run was measured for, and its figure is of layers alone."""
+MEASURED_FOR = ("lesion_accuracy_change", "lesion_loss_change", "smoothness_most", "sharpness_last")
+"""Shown whatever the number of columns: what the run was measured for."""
 OF_WEIGHTS = ("dw_factor_first", "dw_end_log_first")
 MAX_MISSING = 12
 """Cells whose missing runs are listed."""
@@ -125,7 +132,7 @@ def _table(view: View, estimates: Estimates, claimed: set[str], baseline: str, w
     metrics = [
         each
         for each in TABLE_METRICS
-        if each in {*metrics[:MAX_METRICS], *(claimed & present), *(set(OF_LESIONS) & set(metrics))}
+        if each in {*metrics[:MAX_METRICS], *(claimed & present), *(set(MEASURED_FOR) & set(metrics))}
     ]
     heads = [words("arm"), words.axis(view.axis), words("seeds"), words("parameters")]
     heads += [metric_of(view.rows, metric, words) for metric in metrics]

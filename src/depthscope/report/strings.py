@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from depthscope.report.strings_arms import ARMS
 from depthscope.report.strings_compare import COMPARE
 from depthscope.report.strings_course import COURSE
+from depthscope.report.strings_curvature import CURVATURE
 from depthscope.report.strings_diagnosis import DIAGNOSIS
 from depthscope.report.strings_judged import JUDGED
 from depthscope.report.strings_landscape import LANDSCAPE
@@ -246,6 +247,7 @@ _ALL = (
     | DIAGNOSIS
     | COMPARE
     | COURSE
+    | CURVATURE
     | RANKING
     | ARMS
     | TIME
