@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 
 from depthscope.record.events import Ended
@@ -110,6 +111,23 @@ def test_the_memory_of_torch_is_what_its_allocator_measures(changes: dict[str, A
     spec = RunSpec.model_validate({**TORCH, **changes})
     counted, measured = cost(spec).memory.total, torch_peak(spec)
     assert counted == pytest.approx(measured, rel=0.3)
+
+
+@pytest.mark.parametrize("changes", [{}, {"precision": "float64", "norm": "none"}])
+def test_the_memory_of_a_product_with_the_hessian(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
+    """Lanczos' vectors are NumPy's, which torch's account knows nothing of."""
+    pytest.importorskip("torch")
+    from depthscope.probes.curvature import Extremes
+
+    def one_product(hessian: Any, **_: Any) -> Extremes:
+        hessian.matvec(np.ones(hessian.size))
+        return Extremes(largest=1.0, smallest=0.0, residual_largest=0.0, residual_smallest=0.0, num_products=1)
+
+    monkeypatch.setattr("depthscope.probes.curvature.extremes", one_product)
+    spec = RunSpec.model_validate({**TORCH, "measures": ("sharpness",), "steps": 0, **changes})
+    counted = cost(spec).memory
+    assert counted.total - counted.copies == pytest.approx(torch_peak(spec), rel=0.3)
+    assert counted.copies >= 32 * 8 * cost(spec).parameters
 
 
 def test_the_family_of_the_paper_has_its_published_counts() -> None:

@@ -83,7 +83,7 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
     # Groups of parameters (Fixup's scalars), adaptive clipping, further steps of measuring.
     "torch, groups, clipped": (
         {**TORCH, "norm": "fixup", "init": "fixup", "shortcut": "A_pool", "clip": "agc", "optimizer": "adam"}
-        | {"optimizer_options": {}, "measures": ["layers"], "measure_steps": [3]},
+        | {"optimizer_options": {}, "measures": ["layers", "smoothness"], "measure_steps": [3]},
         [1, 2, 3, 4, 5, 6],
     ),
     "torch, a shortcut that draws": (
@@ -95,7 +95,11 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
         | {"measures": ["layers", "lesion", "samples"]},
         [1, 2, 3, 4, 5, 6],
     ),
-    "torch, targets": ({**NUMBERS, "epochs": 2, "schedule": "linear", "measures": ["layers"]}, [1, 2, 3, 4, 5, 6]),
+    "torch, targets, curvature": (
+        {**NUMBERS, "epochs": 2, "schedule": "linear", "optimizer": "sgd", "measures": ["layers", "sharpness"]}
+        | {"measure_steps": [2, 4]},
+        [1, 2, 3, 4, 5, 6],
+    ),
     "torch, targets that diverge from their first loss": (
         {**NUMBERS, "epochs": 3, "optimizer": "sgd", "lr": 2.0},
         [1, 2, 3, 4, 5],

@@ -102,6 +102,9 @@ class DataShape:
         return (self.num_train + self.num_held) * (self.example * self.itemsize + 8 * self.num_answers)
 
 
+BASIS = 32
+"""Vectors that the search for the Hessian's ends keeps: `probes.curvature.extremes.BASIS`, in a room with torch."""
+
 _SLOTS = {"adam": 2, "adamw": 2, "sgd": 1}
 """Numbers that torch's optimisers remember of each parameter."""
 
@@ -127,11 +130,14 @@ def torch_memory(spec: RunSpec, data: DataShape, model: Any, saved: int | None, 
     width = {"float64": 2.0, "float32": 1.0, "bfloat16": 1.0}[spec.precision]
     batch = min(spec.batch_size or data.num_train, data.num_train)
     per_example = width * ((saved or 0) + 2 * largest)  # in the backward pass a gradient comes in as one goes out
-    layers = "layers" in spec.measures
+    layers, sharpness = "layers" in spec.measures, "sharpness" in spec.measures
     # An evaluation keeps nothing: a block's input, and the input and the output of the two layers at work.
     phases = [per_example * batch, width * 4 * largest * eval_batch(spec, num)]
     if layers:
         phases.append(2.0 * ((saved or 0) + 2 * largest) * probe_batch(spec, data.num_train))
+    if sharpness:
+        # The backward pass is kept to be differentiated again: 2.8 times what a training pass holds, measured.
+        phases.append(3 * max(width, 1.0) * ((saved or 0) + 2 * largest) * probe_batch(spec, data.num_train))
     padded = 0
     if spec.augment == "crop_flip" and len(data.input_shape) == 3:
         channels, height, across = data.input_shape
@@ -141,7 +147,8 @@ def torch_memory(spec: RunSpec, data: DataShape, model: Any, saved: int | None, 
         gradients=parameters * size,
         optimizer=slots * parameters * size,
         activations=int(max(phases)),
-        copies=8 * (tensors + parameters) if layers else 0,
+        # Lanczos' vectors are float64 on whatever device.
+        copies=8 * (tensors + parameters) * layers + 8 * (BASIS + 4) * parameters * sharpness,
         data=data.num_bytes + size * padded + num * _taken(data, size),
     )
 
