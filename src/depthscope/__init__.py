@@ -4,8 +4,8 @@
 >>> [study.name for study in depthscope.studies()]  # doctest: +ELLIPSIS
 ['cifar10', 'constructed', ..., 'spiral', ...]
 
-A model of your own: `probe`, `compare`, `landscape`. The verbs of studies, as on the command line: `run`, `plan`, `costs`,
-`calibrate`, `status`, `make_report`, `studies`, `tune`, `study_schema`.
+A model of your own: `probe`, `compare`, `landscape`, `curvature`. The verbs of studies, as on the command line: `run`,
+`plan`, `costs`, `calibrate`, `status`, `make_report`, `studies`, `tune`, `study_schema`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from depthscope.api import Checkup as Checkup
     from depthscope.api import Comparison as Comparison
+    from depthscope.api import Curvature as Curvature
     from depthscope.api import Landscape as Landscape
     from depthscope.api import Report as Report
     from depthscope.api import Watch as Watch
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from depthscope.api import calibrate as calibrate
     from depthscope.api import compare as compare
     from depthscope.api import costs as costs
+    from depthscope.api import curvature as curvature
     from depthscope.api import landscape as landscape
     from depthscope.api import lightning_callback as lightning_callback
     from depthscope.api import make_report as make_report
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkup",
     "Comparison",
+    "Curvature",
     "Landscape",
     "Report",
     "Watch",
@@ -46,6 +49,7 @@ __all__ = [
     "calibrate",
     "compare",
     "costs",
+    "curvature",
     "landscape",
     "lightning_callback",
     "make_report",

@@ -38,6 +38,8 @@ FLAGS = {
     "--checkpoint-minutes --log --lang --json",
     "probe": "--input --tokens --vocab --data --loss --classes --measure --device --fail-on --html --lang --json",
     "compare": "--data --loss --validation --names --steps --seeds --batch-size --lr --device --html --lang --json",
+    "curvature": "--data --loss --examples --batch-size --what --norm --precision --tol --samples --seed --device "
+    "--json",
     "landscape": "--data --loss --examples --batch-size --axes --points --extent --normalise --seed --norm --precision "
     "--hessian-points --hessian-examples --out --device --workers --executor --address --html --lang --json",
     "schema": "",

@@ -10,6 +10,8 @@ from depthscope.api.callbacks import lightning_callback as lightning_callback
 from depthscope.api.callbacks import trainer_callback as trainer_callback
 from depthscope.api.compare import Comparison as Comparison
 from depthscope.api.compare import compare as compare
+from depthscope.api.curvature import Curvature as Curvature
+from depthscope.api.curvature import curvature as curvature
 from depthscope.api.landscape import landscape as landscape
 from depthscope.api.model import Checkup as Checkup
 from depthscope.api.model import probe as probe

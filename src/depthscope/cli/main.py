@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from depthscope.cli.curvature import curvature
 from depthscope.cli.landscape import landscape
 from depthscope.cli.model import compare, probe
 from depthscope.cli.options import (
@@ -231,6 +232,7 @@ def studies(as_json: Json = False) -> None:
 app.command()(probe)
 app.command()(compare)
 app.command()(landscape)
+app.command()(curvature)
 
 
 def _find_code_beside(study: str) -> None:

@@ -5,6 +5,7 @@ Shape letters: P entries of all parameters asked for, in the order of `names`, e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -122,7 +123,7 @@ class Hessian:
         return total
 
     def matvec(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        """H v, [P]; v is [P].
+        """H v, [P]; v is [P]. All nan where the loss is not finite.
 
         Raises:
             UserError: another shape; the model fails, or an operation in it has no second derivative.
@@ -137,7 +138,9 @@ class Hessian:
         total = np.zeros(self.size)
         for at, weight in enumerate(self._weights()):
             with self._replica.running(at):
-                total += weight * self._flat(self._product(self._graph(at), parts))
+                graph = self._graph(at)
+                # A squared error has a finite second derivative even where it is infinite itself.
+                total += weight * (self._flat(self._product(graph, parts)) if math.isfinite(graph.loss) else math.nan)
         return total
 
     def linear_operator(self) -> LinearOperator:

@@ -38,9 +38,9 @@ def trace(hessian: Symmetric, *, samples: int = SAMPLES, seed: int = 0) -> Trace
 
     Of `samples` products a third finds an orthonormal basis Q of what stands out in the range of H, a third gives
     tr(Q^T H Q) exactly, and a third estimates what is left by the mean of r u^T H u, u uniform on the unit sphere of
-    the r dimensions that are orthogonal to Q. The spread of those, which are independent given Q, is the standard error. A
-    network's Hessian has few eigenvalues that stand out; they would make an estimate by random vectors alone noisy,
-    as it is below `SPLIT` products. A matrix of no more rows than `samples` is summed exactly.
+    the r dimensions that are orthogonal to Q. The spread of those, which are independent given Q, is the standard
+    error. A network's Hessian has few eigenvalues that stand out; they would make an estimate by random vectors alone
+    noisy, as it is below `SPLIT` products. A matrix of no more rows than `samples` is summed exactly.
 
     Args:
         hessian: the matrix.
