@@ -19,7 +19,7 @@ from depthscope.report.charts.lines import Line
 from depthscope.report.curvature import curvature_blocks
 from depthscope.report.export import figures
 from depthscope.report.page import render
-from depthscope.report.palette import Series
+from depthscope.report.palette import MUTED, Series
 from depthscope.report.shapes import Block
 from depthscope.report.strings import Lang
 from depthscope.report.words import Words
@@ -154,6 +154,8 @@ def test_sharpness_stands_against_each_edge_once() -> None:
     assert "It stands at (2 + 2 × momentum) / learning rate." in block.caption
     bare = [row for row in rows_of(block.panels[0].draw()) if "series" not in row]
     assert [row["y"] for row in bare] == [38.0] * 3 + [380.0] * 3
+    marks = [layer["mark"] for layer in block.panels[0].draw(width=100).to_dict()["layer"]]
+    assert [each["color"] for each in marks if "strokeDash" in each] == [MUTED, block.legend[2].color]
     # An edge beyond ten times the largest eigenvalue is not drawn, and the legend does not promise it.
     rows["sharpness__edge"] = lambda *_: 1000.0
     [block] = blocks(results(rows))
