@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,15 @@ def test_the_study_in_the_readme_is_one() -> None:
 def test_the_claims_and_metrics_of_the_document_are_all_there_are() -> None:
     from depthscope.study.claims import KINDS
     from depthscope.study.expand import expand
+    from depthscope.study.landscape import Maps
     from depthscope.study.metrics import SUMMARY
     from depthscope.study.toml import parse
 
     document = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
-    text, tuning, case = re.findall(r"```toml\n(.*?)```", document, re.DOTALL)
+    text, tuning, mapped, case = re.findall(r"```toml\n(.*?)```", document, re.DOTALL)
+    told = tomllib.loads(mapped)["landscape"]
+    assert Maps.model_validate(told) == Maps()
+    assert set(told) == set(Maps.model_fields)
     expand(parse(text + tuning, source="study-files.md"))
     expand(parse(text.partition("[parts.main]")[0] + case, source="study-files.md"))
     study = expand(parse(text, source="study-files.md")).study
