@@ -274,3 +274,17 @@ def test_stops_are_read_from_the_records(make_results: MakeResults) -> None:
     records = {key: record.model_copy(update={"outcome": outcome}) for key, record in results.records.items()}
     found = diagnose(Results(plan=results.plan, records=records, load_table=results.load_table))
     assert all("6 of 6 runs stopped early" in each.diagnosis.text["en"] for each in found)
+
+
+@pytest.mark.parametrize(("deep_guess", "num"), [(0.693, 2), (0.65, 2), (0.416, 0)])
+def test_depths_at_which_a_guess_costs_otherwise_are_not_compared(
+    make_results: MakeResults, deep_guess: float, num: int
+) -> None:
+    """Copying over 30 steps asks less a step than over 10: that its loss is lower is no help from depth."""
+    results = make_results(lambda cell: {"train_loss": 0.6 - (0.02 + 0.001 * cell.seed) * cell.axes["depth"]})
+    records = {
+        key: record.model_copy(update={"chance_loss": deep_guess if record.spec.depth == 8 else 0.693})
+        for key, record in results.records.items()
+    }
+    found = diagnose(Results(plan=results.plan, records=records, load_table=results.load_table))
+    assert [each.diagnosis.kind for each in found] == ["none"] * num

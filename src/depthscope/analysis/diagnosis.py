@@ -32,6 +32,7 @@ of their median, from 6 seeds on (7 at 97.5%); fewer decide nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -52,6 +53,9 @@ Kind = Literal["degradation", "budget", "overfitting", "divergence", "recipe", "
 _TRAIN = (("train_loss", "train_loss_running"), ("train_accuracy", "train_accuracy_running"))
 _TEST = (("test_accuracy", "test_loss"),)
 _ALL = tuple(metric for group in (*_TRAIN, *_TEST) for metric in group)
+
+COMPARABLE = 0.1
+"""Share by which the loss of a guess may differ between two depths, for the depths to be compared."""
 
 
 class Diagnosis(Frozen):
@@ -159,7 +163,8 @@ def tell_apart(shallow: Side, deep: Side, *, level: float = 0.95) -> Diagnosis:
 def diagnose(results: Results, *, level: float = 0.95) -> tuple[DepthDiagnosis, ...]:
     """Diagnose each arm of each part along its depth axis, least against greatest depth.
 
-    Parts without two depths, and runs that are not trained at all, give nothing.
+    Parts without two depths, runs that are not trained at all, and depths at which a guess costs otherwise
+    (`COMPARABLE`), give nothing.
     """
     return tuple(
         found
@@ -177,7 +182,7 @@ def _part(results: Results, part: str, level: float) -> Iterator[DepthDiagnosis]
         lines.setdefault((sample.arm, others), []).append(sample)
     for (arm, _), found in lines.items():
         found.sort(key=lambda sample: int(sample.axes["depth"]))
-        if len(found) > 1:
+        if len(found) > 1 and _comparable(found[0], found[-1]):
             yield DepthDiagnosis(
                 part=part,
                 arm=arm,
@@ -186,6 +191,17 @@ def _part(results: Results, part: str, level: float) -> Iterator[DepthDiagnosis]
                 deep=int(found[-1].axes["depth"]),
                 diagnosis=tell_apart(*(Side.of(found[at], results.load_table) for at in (0, -1)), level=level),
             )
+
+
+def _comparable(shallow: Sample, deep: Sample) -> bool:
+    """Whether a guess costs the same at both depths: copying over more steps asks less a step, and is another task."""
+    means = []
+    for sample in (shallow, deep):
+        known = [row.record.chance_loss for row in sample.rows if row.record and row.record.chance_loss is not None]
+        if not known:
+            return True  # of older records it is not known
+        means.append(math.fsum(known) / len(known))
+    return max(means) <= (1.0 + COMPARABLE) * min(means)
 
 
 def _has_diverged(side: Side) -> bool:
