@@ -22,6 +22,9 @@ BIBTEX: Mapping[str, str] = MappingProxyType(
 )
 """key -> BibTeX entry."""
 
+LANDSCAPE_SOURCES = ("li2018landscape",)
+"""Of maps of the loss."""
+
 
 def citations(plan: Plan) -> tuple[str, ...]:
     """Keys of what the plan's runs use, then those that the study names; each once, in the order of use."""
@@ -32,6 +35,8 @@ def citations(plan: Plan) -> tuple[str, ...]:
             for name in chosen:
                 if name in names:  # user code has no entry
                     used.update(dict.fromkeys(names[name].sources))
+    if plan.study.landscape is not None:
+        used.update(dict.fromkeys(LANDSCAPE_SOURCES))
     used.update(dict.fromkeys(plan.study.sources))
     return tuple(used)
 

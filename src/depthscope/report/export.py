@@ -11,6 +11,7 @@ from depthscope.analysis.table import Results
 from depthscope.report import content, gallery, judged, ranking
 from depthscope.report.charts import Look
 from depthscope.report.estimates import Estimates
+from depthscope.report.landscape.study import landscapes
 from depthscope.report.still import WIDTHS, finished, finished_block, named
 from depthscope.report.strings import Lang
 from depthscope.report.words import Words
@@ -20,7 +21,8 @@ def figures(results: Results, findings: Sequence[Finding], *, lang: Lang = "en")
     """Name -> a Vega-Lite specification that needs nothing beside it.
 
     Profiles stand still: step 0 beside the last step, of the greatest depth. Names are fit for files:
-    `hero`, `claims`, and for each part `depth-PART`, `curves-PART`, `profile-PART`, `gradcheck-PART`, `ranking-PART`.
+    `hero`, `claims`, and for each part `depth-PART`, `curves-PART`, `profile-PART`, `gradcheck-PART`, `ranking-PART`,
+    `landscape-PART`, `convexity-PART`, `lines-PART`, `step-PART`, `sharpness-PART`.
 
     Args:
         results: plan and records; figures without data are left out.
@@ -39,6 +41,9 @@ def figures(results: Results, findings: Sequence[Finding], *, lang: Lang = "en")
     for view in content.views(results, words):
         for block in gallery.blocks(results, view, estimates, words):
             found[_file_name(block.key)] = finished_block(block, block.heading, view.title, words)
+    for mapped in landscapes(results, words):
+        for block in mapped.blocks:
+            found[_file_name(block.key)] = finished_block(block, block.heading, mapped.view.title, words)
     for each in ranking.ranking_sections(results, words):
         block = each["block"]
         if block:

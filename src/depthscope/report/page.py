@@ -11,6 +11,8 @@ from depthscope.analysis.table import Results
 from depthscope.report import arms, content, gallery, glossary, held, judged, ranking, recipe, sections, texts, tuned
 from depthscope.report.citations import bibtex, citations
 from depthscope.report.estimates import Estimates
+from depthscope.report.landscape.conditions import terms
+from depthscope.report.landscape.study import landscapes, placed_sections
 from depthscope.report.sheet import Charts, fill, placed, placed_claim
 from depthscope.report.strings import Lang
 from depthscope.report.words import Words
@@ -52,6 +54,7 @@ def render(
         }
         for view in content.views(results, words)
     ]
+    mapped = landscapes(results, words)
     sentences = sections.sentences(
         make_headline(results, findings, lang) or words("no_headline" if findings else "no_claims"), lang
     )
@@ -75,6 +78,7 @@ def render(
         "counted": judged.counted(findings, words),
         "level": estimates.level,
         "parts": parts,
+        "landscapes": placed_sections(mapped, lambda block: placed(block, charts), words),
         "tuned": tuned.tuned(results, words),
         "texts": texts.texts(results, words),
         "diagnoses": sections.diagnoses(results, words),
@@ -84,7 +88,10 @@ def render(
         "failures": sections.failures(results, words),
         "command": command,
         "provenance": sections.provenance(results, words),
-        "glossary": glossary.glossary(results, words),
+        "glossary": [
+            *glossary.glossary(results, words),
+            *(terms([record for each in mapped for record in each.records], words) if mapped else []),
+        ],
         "bibtex": bibtex(citations(results.plan)),
     }
     context["toc"] = _toc(context, words)
@@ -95,6 +102,7 @@ def _toc(context: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
     found = [("claims", words("claims_section"))] if context["claims"] else []
     found = [("ranking", words("ranking_section")), *found] if context["rankings"] else found
     found += [(part["id"], part["title"]) for part in context["parts"]]
+    found += [("landscapes", words("land.section"))] if context["landscapes"] else []
     tuning = [("tuned", context["tuned"]["title"])] if context["tuned"] else []
     found = tuning + found if tuning and context["tuned"]["first"] else found + tuning
     for key, id_, name in (

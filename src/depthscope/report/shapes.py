@@ -69,6 +69,7 @@ class Block:
         key: fit for an HTML id and a file name.
         tagged: whether the arms' names stand in the figure itself, where it is wide enough.
         stacked: whether the panels stand one below the other on every screen.
+        about: the conditions of what is shown, which belong to the picture wherever it stands.
         columns: panels side by side; None goes by their number.
         scale: a chart above the panels: the colours that they share.
     """
@@ -83,6 +84,7 @@ class Block:
     notes: tuple[str, ...] = ()
     tagged: bool = False
     stacked: bool = False
+    about: str = ""
     columns: int | None = None
     scale: Panel | None = None
 

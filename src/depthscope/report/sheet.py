@@ -114,6 +114,7 @@ def placed(block: Block, charts: Charts) -> dict[str, Any]:
         "kind": block.kind,
         "heading": block.heading,
         "caption": block.caption,
+        "about": block.about,
         "notes": block.notes,
         "controls": block.controls,
         "legend": [

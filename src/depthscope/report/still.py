@@ -26,7 +26,8 @@ LEGEND_WIDTH = 1000
 def finished_block(block: Block, title: str, subtitle: str, words: Words) -> Look:
     """A block as a figure of its own."""
     above = [block.scale.draw(width=SQUARE)] if block.scale else []
-    return finished(still(block, words), title, subtitle, block.legend, columns=block.columns, above=above)
+    told = [each for each in (subtitle, block.about) if each]
+    return finished(still(block, words), title, told, block.legend, columns=block.columns, above=above)
 
 
 def still(block: Block, words: Words) -> list[Any]:
@@ -96,7 +97,7 @@ def named(chart: Any, title: str) -> Any:
 def finished(
     charts: Sequence[Any],
     title: str,
-    subtitle: str,
+    subtitle: str | Sequence[str],
     legend: Sequence[Legend] = (),
     *,
     columns: int | None = None,
@@ -107,7 +108,7 @@ def finished(
     Args:
         charts: with a width of their own.
         title: of the figure.
-        subtitle: under it; may be empty.
+        subtitle: under it, or its lines; may be empty.
         legend: a row above the charts.
         columns: of the grid; None goes by their number.
         above: charts that stand between the legend and the grid, such as a scale of colours.

@@ -15,6 +15,11 @@ LANDSCAPE: dict[str, tuple[str, str]] = {
         "每个点是把权重沿第一方向移动 a 倍、沿第二方向移动 b 倍后的网络。十字为网络本身。颜色与等值线表示损失，"
         "各图使用同一色标；将指针移到点上可查看数值。",
     ),
+    "land.map_caption_still": (
+        "Every run in the planes of all directions, with the colours and isolines of the maps above. Their numbers are "
+        "in the tables beside the records.",
+        "每次运行在所有方向平面上的图，颜色与等值线同上。数值见记录旁的数据表。",
+    ),
     "land.curve_caption": (
         "Each place is the network with its weights moved by a times a direction; a = 0 is the network itself. Thin "
         "lines are seeds and directions; a strong line is the one of the middle loss at the centre.",
@@ -107,7 +112,6 @@ LANDSCAPE: dict[str, tuple[str, str]] = {
     "land.plane": ("directions of seed {seed}", "方向种子 {seed}"),
     "land.run": ("seed {seed}", "种子 {seed}"),
     "land.all": ("All {count} maps", "全部 {count} 幅图"),
-    "land.all_convexity": ("All {count} maps of curvature", "全部 {count} 幅曲率图"),
     # A page of its own
     "land.question": (
         "How does the loss change when the weights of this network are moved?",

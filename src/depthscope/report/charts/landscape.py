@@ -71,9 +71,10 @@ def loss_map(
     y_title: str,
     describe: str,
     words: Mapping[str, str],
+    hover: bool = True,
     width: int | None = None,
 ) -> Any:
-    """A square map. Without a width it fills its container, which makes it as high as wide, and tells values on hover.
+    """A square map. Without a width it fills its container, which makes it as high as wide.
 
     Args:
         drawn: finished numbers, shades and lines.
@@ -81,6 +82,7 @@ def loss_map(
         y_title: of the second.
         describe: what a reader who cannot see the figure is told.
         words: `a`, `b`, `missing`, `step` for tooltips.
+        hover: whether a point tells its values; of no use in a figure that stands still, so not with a width.
         width: pixels; None fills the container.
 
     Raises:
@@ -119,7 +121,7 @@ def loss_map(
         tables.add({"a": e.a, "b": e.b, "text": e.text, "pale": str(e.pale).lower()} for e in drawn.written)
     ).mark_text(fontSize=10.5, fontWeight=500)
     layers.append(text.encode(x=x, y=y, text="text:N", color=tone))
-    if width is None:
+    if hover and width is None:
         layers.append(_told(drawn, tables, x, y, cell, words))
     layers += _way(drawn, tables, x, y, words)
     layers += _centre(tables, x, y)

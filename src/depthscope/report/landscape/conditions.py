@@ -1,4 +1,4 @@
-"""What a map is of, in words: its examples, batch norm, directions and precision."""
+"""What a map is of, in words: its examples, batch norm, directions and precision; and what its words mean."""
 
 from __future__ import annotations
 
@@ -39,6 +39,19 @@ def norm(record: MapRecord, words: Words) -> str:
 def named_seeds(seeds: Sequence[int], words: Words) -> str:
     """The seeds that name directions."""
     return words("land.seeds", n=len(seeds), seeds=words("list").join(map(str, seeds)))
+
+
+def terms(records: Sequence[MapRecord], words: Words) -> list[tuple[str, str]]:
+    """A gloss for each term that figures of these maps use."""
+    used = {
+        "landscape": True,
+        "filter_normalised": any(
+            each.spec.directions == "random" and each.spec.normalise == "filter" for each in records
+        ),
+        "isoline": any(each.spec.axes == 2 for each in records),
+        "hessian": any(each.hessian is not None for each in records),
+    }
+    return [(words(f"gloss.{key}"), words(f"gloss.{key}.text")) for key, here in used.items() if here]
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

@@ -61,6 +61,7 @@ def map_block(
     scale: Scale,
     columns: int | None = None,
     notes: Sequence[str] = (),
+    hover: bool = True,
 ) -> Block:
     """The losses of maps with two axes, on one scale.
 
@@ -72,6 +73,7 @@ def map_block(
         scale: from `loss_scale` of all that are read together.
         columns: panels side by side; None goes by their number.
         notes: said before what the maps themselves make necessary.
+        hover: whether a point tells its values.
     """
     told = [words("land.clipped", high=number(scale.high))] if scale.clipped else []
     records = [each.record for each in maps]
@@ -79,8 +81,9 @@ def map_block(
         kind="map",
         key=key,
         heading=heading,
-        caption=f"{conditions(records, words)} {words('land.map_caption')}",
-        panels=tuple(_loss_panel(each, scale, words) for each in maps),
+        caption=words("land.map_caption" if hover else "land.map_caption_still"),
+        about=conditions(records, words),
+        panels=tuple(_loss_panel(each, scale, words, hover) for each in maps),
         legend=_legend(maps, [each.record.loss for each in maps], words),
         notes=(*told, *notes, *_omissions(maps, words)),
         columns=columns,
@@ -103,7 +106,8 @@ def convexity_block(
         kind="map",
         key=key,
         heading=heading,
-        caption=f"{words('land.convexity_caption', n=f'{max(examples):,}')} {conditions(records, words)}",
+        caption=words("land.convexity_caption", n=f"{max(examples):,}"),
+        about=conditions(records, words),
         panels=tuple(
             _ratio_panel(each, hessian, found, words) for (each, hessian), found in zip(curved, values, strict=True)
         ),
@@ -114,12 +118,12 @@ def convexity_block(
     )
 
 
-def _loss_panel(shown: Shown, scale: Scale, words: Words) -> Panel:
+def _loss_panel(shown: Shown, scale: Scale, words: Words, hover: bool) -> Panel:
     record = shown.record
     values = [(words("loss"), scales.rounded(record.loss.ravel()))]
     if record.accuracy is not None:
         values.append((words("accuracy"), scales.rounded(record.accuracy.ravel())))
-    return _panel(shown, words("loss"), record.loss, values, record.missing, scale, words)
+    return _panel(shown, words("loss"), record.loss, values, record.missing, scale, words, hover=hover)
 
 
 def _ratio_panel(shown: Shown, hessian: HessianMap, found: NDArray[np.float64], words: Words) -> Panel:
@@ -142,6 +146,7 @@ def _panel(
     words: Words,
     *,
     hessian: bool = False,
+    hover: bool = True,
 ) -> Panel:
     record = shown.record
     grid = record.spec.hessian_grid() if hessian else record.grid
@@ -177,6 +182,7 @@ def _panel(
         y_title=_axis_title(record, 1, words),
         describe=describe,
         words={"a": "a", "b": "b", "missing": words("land.not_yet"), "step": " "},
+        hover=hover,
     )
     return Panel(key=shown.key, title=shown.title, describe=describe, draw=draw, square=True)
 

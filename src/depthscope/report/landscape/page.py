@@ -9,8 +9,8 @@ import numpy as np
 
 from depthscope.record.landscape import MapRecord
 from depthscope.report.charts import Look
-from depthscope.report.citations import bibtex
-from depthscope.report.landscape.conditions import conditions, norm
+from depthscope.report.citations import LANDSCAPE_SOURCES, bibtex
+from depthscope.report.landscape.conditions import norm, terms
 from depthscope.report.landscape.figures import Shown, convexity_block, loss_scale, map_block, ratios
 from depthscope.report.landscape.sections import Line, curve_block
 from depthscope.report.numbers import number
@@ -21,7 +21,6 @@ from depthscope.report.still import finished_block
 from depthscope.report.strings import Lang
 from depthscope.report.words import Words
 
-SOURCES = ("li2018landscape",)
 STRONG = 0.1
 """A ratio of curvatures above which a point is counted as one that curves downward."""
 
@@ -54,8 +53,8 @@ def render_landscape(record: MapRecord, *, title: str, command: str, version: st
         "partial": words("land.partial", missing=f"{missing:,}", total=f"{total:,}") if missing else "",
         "blocks": [placed(each, charts) for each in drawn],
         "conditions": facts(record, words),
-        "glossary": glossary([record], words),
-        "bibtex": bibtex(SOURCES),
+        "glossary": terms([record], words),
+        "bibtex": bibtex(LANDSCAPE_SOURCES),
         "command": command,
     }
     context["toc"] = [
@@ -78,7 +77,7 @@ def landscape_figures(record: MapRecord, *, title: str, lang: Lang = "en") -> di
         lang: `en` or `zh`.
     """
     words = Words(lang)
-    return {each.key: finished_block(each, title, conditions([record], words), words) for each in blocks(record, words)}
+    return {each.key: finished_block(each, title, "", words) for each in blocks(record, words)}
 
 
 def blocks(record: MapRecord, words: Words) -> list[Block]:
@@ -181,16 +180,3 @@ def facts(record: MapRecord, words: Words) -> list[tuple[str, str]]:
     versions = [f"Depthscope {made.depthscope}", f"torch {made.torch}" if made.torch else f"NumPy {made.numpy}"]
     found.append((words("land.machine"), ", ".join([*versions, made.platform, made.gpu or made.device])))
     return found
-
-
-def glossary(records: list[MapRecord], words: Words) -> list[tuple[str, str]]:
-    """A gloss for each term that figures of these maps use."""
-    used = {
-        "landscape": True,
-        "filter_normalised": any(
-            each.spec.directions == "random" and each.spec.normalise == "filter" for each in records
-        ),
-        "isoline": any(each.spec.axes == 2 for each in records),
-        "hessian": any(each.hessian is not None for each in records),
-    }
-    return [(words(f"gloss.{key}"), words(f"gloss.{key}.text")) for key, here in used.items() if here]

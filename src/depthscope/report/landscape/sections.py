@@ -77,7 +77,8 @@ def curve_block(
         kind="sections",
         key=key,
         heading=heading,
-        caption=f"{conditions(records, words)} {words(f'land.curve_caption{several}')}",
+        caption=words(f"land.curve_caption{several}"),
+        about=conditions(records, words),
         panels=tuple(drawn),
         legend=legend_of(used) if len(used) > 1 else (),
         notes=(
