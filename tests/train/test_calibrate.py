@@ -61,6 +61,20 @@ def test_time_grows_with_updates_and_measurements_alone() -> None:
     assert found.low <= found.seconds <= found.high
 
 
+def test_curvature_is_timed_once_and_counted_at_its_own_steps() -> None:
+    pytest.importorskip("torch")
+    fields = {**NET, "data_options": {"num_train": 16, "num_test": 8, "image_size": 8}, "batch_size": 8, "steps": 16}
+    plain, curved = spec(fields), spec(fields, measures=("smoothness",), measure_steps=(3, 4))
+    timing = time_task(Task((curved,)), Context(), budget_s=0.0, clock=ticking())
+    assert (timing.num_steps, timing.num_probes, timing.num_curves) == (16, 0, 4)
+    # Each look at the clock is a tick: the rows of step 0 are one event more before the first safe point.
+    assert (timing.probe, timing.curve) == (0.0, 1.0)
+    bare = time_task(Task((plain,)), Context(), budget_s=0.0, clock=ticking())
+    assert timing.seconds() - bare.seconds() == pytest.approx(4.0)
+    both = spec(fields, measures=("layers", "smoothness"))
+    assert time_task(Task((both,)), Context(), budget_s=0.0, clock=ticking()).probe > 0
+
+
 def test_what_cannot_change_the_time_is_timed_once() -> None:
     kinds: list[tuple[int, int]] = []
     specs = [spec(NUMPY), spec(NUMPY, init="orthogonal"), spec(NUMPY, lr=0.1), spec(NUMPY, steps=40)]

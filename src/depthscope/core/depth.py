@@ -212,3 +212,15 @@ def profile_steps(num_steps: int, steps_per_epoch: int | None, further: Iterable
     if steps_per_epoch:
         steps.update(range(steps_per_epoch, num_steps + 1, steps_per_epoch))
     return tuple(sorted(steps))
+
+
+def curvature_steps(num_steps: int, further: Iterable[int] = ()) -> tuple[int, ...]:
+    """The steps at which curvature is measured: the first, the last, and those asked for.
+
+    Not those between at which layers are: both ends of a Hessian cost hundreds of passes.
+
+    >>> curvature_steps(100, (10, 300))
+    (0, 10, 100)
+    """
+    assert num_steps >= 0
+    return tuple(sorted({0, num_steps, *(step for step in further if step <= num_steps)}))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from depthscope.core.depth import profile_steps
+from depthscope.core.depth import curvature_steps, profile_steps
 from depthscope.core.hashing import digest
 from depthscope.record.events import Ended, Rows, SafePoint, Started
 from depthscope.study.expand import Task
@@ -36,10 +36,12 @@ class Timing:
         low: their lower quartile.
         high: their upper quartile.
         once: of what is measured before training alone (the gradient check).
-        probe: of measuring once on the way.
+        probe: of measuring once on the way, curvature aside.
         evaluate: of the clean passes at the end.
         num_steps: updates of a whole run.
         num_probes: measurements on its way.
+        curve: of measuring curvature once, which is done at fewer steps.
+        num_curves: measurements of it.
     """
 
     setup: float
@@ -51,11 +53,14 @@ class Timing:
     evaluate: float
     num_steps: int
     num_probes: int
+    curve: float = 0.0
+    num_curves: int = 0
 
     def seconds(self, step: float | None = None) -> float:
         """Of the whole, at this time an update."""
         steps = self.num_steps * (self.step if step is None else step)
-        return self.setup + self.once + steps + self.num_probes * self.probe + self.evaluate
+        measuring = self.num_probes * self.probe + self.num_curves * self.curve
+        return self.setup + self.once + steps + measuring + self.evaluate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,18 +155,22 @@ def _kind(task: Task) -> str:
 
 
 def _for_length(timing: Timing, spec: RunSpec, context: Context) -> Timing:
-    num_steps, num_probes = _length(spec, context)
-    return replace(timing, num_steps=num_steps, num_probes=num_probes)
+    num_steps, num_probes, num_curves = _length(spec, context)
+    return replace(timing, num_steps=num_steps, num_probes=num_probes, num_curves=num_curves)
 
 
-def _length(spec: RunSpec, context: Context) -> tuple[int, int]:
-    """(updates, measurements on the way) of a run."""
+_CURVATURE = ("sharpness", "smoothness")
+
+
+def _length(spec: RunSpec, context: Context) -> tuple[int, int, int]:
+    """(updates, measurements on the way, those of curvature) of a run."""
     num = data_shape(spec, context.data_root).num_train
     per_epoch = -(-num // min(spec.batch_size or num, num))
     num_steps = spec.steps if spec.steps is not None else (spec.epochs or 0) * per_epoch
-    measured = set(spec.measures) - {"gradcheck"}
+    measured = set(spec.measures) - {"gradcheck", *_CURVATURE}
     steps = profile_steps(num_steps, steps_of_epoch(spec, per_epoch), spec.measure_steps)
-    return num_steps, len(steps) if measured else 0
+    curved = curvature_steps(num_steps, spec.measure_steps) if set(_CURVATURE) & set(spec.measures) else ()
+    return num_steps, len(steps) if measured else 0, len(curved)
 
 
 def time_task(task: Task, context: Context, *, budget_s: float, clock: Clock = time.perf_counter) -> Timing:
@@ -171,18 +180,23 @@ def time_task(task: Task, context: Context, *, budget_s: float, clock: Clock = t
         UserError: bad input, as a run would tell it.
     """
     spec = task.specs[0]
-    num_steps, num_probes = _length(spec, context)
+    num_steps, num_probes, num_curves = _length(spec, context)
     load_data(spec, context)  # shared by the runs of a process, and no part of a second one's start
     plain = _Watch(_changed(task, measures=(), stop_loss=None), context, clock, budget_s)
-    once = probe = 0.0
+    once = probe = curve = 0.0
     if "gradcheck" in spec.measures:
         alone = _Watch(_changed(Task(task.specs[:1]), measures=("gradcheck",)), context, clock, 0.0)
         once = alone.gradcheck * len(task.specs)
     if num_probes:
-        others = tuple(name for name in spec.measures if name != "gradcheck")
+        others = tuple(name for name in spec.measures if name not in ("gradcheck", *_CURVATURE))
         first = _Watch(_changed(task, measures=others, stop_loss=None), context, clock, 0.0)
         # In torch the first safe point comes after the measurements of steps 0 and 1, in NumPy after that of step 0.
         probe = max(0.0, (first.begun - plain.begun) / (2 if spec.backend == "torch" and num_steps else 1))
+    if num_curves:
+        names = tuple(name for name in spec.measures if name in _CURVATURE)
+        first = _Watch(_changed(task, measures=names, measure_steps=(), stop_loss=None), context, clock, 0.0)
+        # At step 0; the first safe point comes after the first update, which may be the last.
+        curve = max(0.0, (first.begun - plain.begun) / (2 if num_steps == 1 else 1))
     steps = plain.steps or [0.0]
     low, middle, high = statistics.quantiles(steps, n=4) if len(steps) > 1 else steps * 3
     return Timing(
@@ -195,6 +209,8 @@ def time_task(task: Task, context: Context, *, budget_s: float, clock: Clock = t
         evaluate=_evaluation(spec, context, middle, clock),
         num_steps=num_steps,
         num_probes=num_probes,
+        curve=curve,
+        num_curves=num_curves,
     )
 
 

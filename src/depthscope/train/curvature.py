@@ -35,17 +35,6 @@ MAX_PRODUCTS = 320
 Batch = tuple[Tensor, Tensor]
 
 
-def curvature_steps(num_steps: int, further: Sequence[int]) -> frozenset[int]:
-    """The steps at which both are measured: the first, the last, and those that are asked for.
-
-    Not those between at which layers are: a Hessian's end costs some hundred passes and more.
-
-    >>> sorted(curvature_steps(100, (10, 300)))
-    [0, 10, 100]
-    """
-    return frozenset({0, num_steps, *(step for step in further if step <= num_steps)})
-
-
 def rate_at(spec: RunSpec, rates: Sequence[float], step: int) -> float:
     """The learning rate of the update that follows a step; at the end, of the last one; without any, the peak."""
     return rates[min(step, len(rates) - 1)] if rates else spec.lr

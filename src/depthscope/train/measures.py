@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor, nn
 
+from depthscope.core.depth import curvature_steps
 from depthscope.core.profile import Point, Profile
 from depthscope.probes.watch import Probe
 from depthscope.record.events import Event
@@ -13,7 +14,6 @@ from depthscope.study.run import RunSpec
 from depthscope.train.curvature import (
     SHARPNESS,
     SMOOTHNESS,
-    curvature_steps,
     keep_curvature,
     rate_at,
     sharpness_rows,
