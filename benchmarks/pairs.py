@@ -23,7 +23,7 @@ RECORDS = Path(__file__).parent / "records"
 PACKAGES = ("depthscope", "torch", "numpy")
 
 Make = Callable[[], Callable[[], object]]
-"""Sets up, and gives what is timed. It is pickled by its name: a function at the top of a module, or a partial of one."""
+"""Sets up, and gives what is timed. It is pickled by its name: a module's function, or a partial of one."""
 
 
 @dataclass(frozen=True, kw_only=True)

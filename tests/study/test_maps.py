@@ -123,6 +123,12 @@ WITHOUT = TEXT.replace('measures = ["weights"]\n', "")
         ("[landscape]\npoints = 4", TEXT, "landscape.points", "wanted an odd number"),
         (CLAIM, TEXT, "claims.0.metric", r"the runs of part 'one' have no maps; give the study a \[landscape\]"),
         (f'{CLAIM}[landscape]\nparts = ["two"]', TEXT, "claims.0.metric", r"name the part in landscape\.parts"),
+        (
+            CLAIM.replace("landscape_roughness", "landscape_nonconvex_share") + "[landscape]",
+            TEXT,
+            "claims.0.metric",
+            r"no eigenvalues are asked for; give landscape\.hessian_points",
+        ),
     ],
 )
 def test_what_cannot_be_mapped_is_told_by_the_plan(table: str, text: str, path: str, words: str) -> None:

@@ -1,4 +1,8 @@
-"""Figures of a run's maps: what a picture of the loss shows, in numbers."""
+"""Figures of a run's maps: what a picture of the loss shows, in numbers.
+
+Both figures look at what convexity would forbid, since that is what the pictures of Li et al. 2018 (arXiv 1712.09913)
+are read for: along a line a convex loss goes down once and up once, and its Hessian has no negative eigenvalue.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,22 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from depthscope.record.landscape import MapRecord
+from depthscope.record.landscape import HessianMap, MapRecord
 
 Array = NDArray[np.float64]
+
+LARGE = 0.1
+"""A negative eigenvalue is large from this share of the largest eigenvalue on."""
 
 
 def map_figures(record: MapRecord) -> dict[str, float]:
     """The metrics of one map. A figure that it cannot have is left out."""
-    rough = roughness(record.loss, np.array(record.grid.coordinates))
-    return {} if rough is None else {"landscape_roughness": rough}
+    found = {"landscape_roughness": roughness(record.loss)}
+    if record.hessian is not None:
+        ratios = curvature_ratios(record.hessian)
+        found["landscape_curvature_ratio"] = None if ratios is None else float(np.median(ratios))
+        found["landscape_nonconvex_share"] = None if ratios is None else float(np.mean(ratios > LARGE))
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def run_figures(maps: Sequence[MapRecord], planes: int) -> dict[str, float]:
@@ -25,35 +36,46 @@ def run_figures(maps: Sequence[MapRecord], planes: int) -> dict[str, float]:
     return {name: float(np.mean([each[name] for each in found])) for name in sorted(shared)}
 
 
-def roughness(loss: Array, coordinates: Array) -> float | None:
-    """What no quadratic explains of the loss on a grid: 0 for a perfect bowl, at most 1, and the same in any unit.
+def roughness(loss: Array) -> float | None:
+    """The share of a loss's ups and downs that a valley would not have: 0 where each line of the map is one valley.
 
-    The root mean square of the residual of the least-squares quadratic polynomial in (a, b), over that of the loss's
-    deviation from its mean.
+    Along a line of points f_0 ... f_n the loss moves by sum |f_i+1 - f_i| in all. One descent and one ascent between
+    the same ends and the same lowest value m would move by (f_0 - m) + (f_n - m): what is above that is bumps. The
+    share is that of a line, and the mean of it is taken over the lines along both axes; so it is the same in any unit
+    of the loss, and a cliff at the border does not drown the other lines. It grows with the fineness of the grid where
+    bumps are narrower than its cells: compare maps of one grid.
 
     Args:
         loss: [b, a], or [a] of one axis.
-        coordinates: of each axis.
 
     Returns:
-        None where a point is not finite; 0 where the loss is the same everywhere.
+        None where a point is not finite.
 
-    >>> along = np.linspace(-1, 1, 5)
-    >>> round(roughness(along**2, along), 6), round(roughness(np.abs(along) + 0 * along[:, None], along), 3)
-    (0.0, 0.286)
+    >>> round(roughness(np.array([0.0, 1.0, 0.0, 1.0])), 3), roughness(np.array([4.0, 1.0, 0.0, 1.0, 9.0]))
+    (0.667, 0.0)
     """
     if not np.all(np.isfinite(loss)):
         return None
-    scale = float(np.max(np.abs(loss)))
-    if scale == 0.0:
-        return 0.0
-    values = (loss / scale).ravel()  # squares of large losses overflow
-    axes = np.meshgrid(*[coordinates / np.max(coordinates)] * loss.ndim, indexing="xy")
-    a = [each.ravel() for each in axes]
-    terms = [np.ones_like(values), *a, *(a[i] * a[j] for i in range(len(a)) for j in range(i, len(a)))]
-    design = np.stack(terms, axis=1)
-    fitted = design @ np.linalg.lstsq(design, values, rcond=None)[0]
-    spread = float(np.sqrt(np.mean((values - values.mean()) ** 2)))
-    if spread <= 1e-12:  # of the rounding alone
-        return 0.0
-    return float(np.sqrt(np.mean((values - fitted) ** 2))) / spread
+    shares = []
+    for axis in range(loss.ndim):
+        lines = np.moveaxis(loss, axis, -1).reshape(-1, loss.shape[axis])
+        lines = lines / max(float(np.max(np.abs(lines))), np.finfo(float).tiny)  # sums of large losses overflow
+        moved = np.abs(np.diff(lines, axis=-1)).sum(axis=-1)
+        valley = lines[:, 0] + lines[:, -1] - 2 * lines.min(axis=-1)
+        flat = moved <= 1e-12  # of the rounding alone
+        shares.append(np.where(flat, 0.0, 1 - valley / np.where(flat, 1.0, moved)))
+    return max(float(np.mean(np.concatenate(shares))), 0.0)
+
+
+def curvature_ratios(hessian: HessianMap) -> Array | None:
+    """-lambda_min / lambda_max at each point, 0 where no eigenvalue is negative, inf where none is positive.
+
+    Returns:
+        None where a point is missing or its loss is not finite.
+    """
+    largest, smallest = hessian.lambda_max.ravel(), hessian.lambda_min.ravel()
+    if not (np.all(np.isfinite(largest)) and np.all(np.isfinite(smallest))):
+        return None
+    negative = np.maximum(-smallest, 0.0)
+    safe = np.where(largest > 0, largest, 1.0)
+    return np.where(negative == 0, 0.0, np.where(largest > 0, negative / safe, np.inf))

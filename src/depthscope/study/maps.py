@@ -14,6 +14,9 @@ from depthscope.study.study import StudySpec
 MAPPED = "landscape_"
 """How the names of metrics begin that are figures of a run's maps."""
 
+OF_EIGENVALUES = ("landscape_nonconvex_share", "landscape_curvature_ratio")
+"""Those of them that want the Hessian's eigenvalues at points of the map."""
+
 WEIGHTS = "weights"
 """The measure that keeps what a map is made from."""
 
@@ -44,6 +47,8 @@ def map_faults(study: StudySpec, cells: Sequence[Cell], runs: Mapping[str, RunSp
         if asked and not is_mapped(study, claim.part):
             how = "give the study a [landscape]" if study.landscape is None else "name the part in landscape.parts"
             yield f"claims.{index}.metric", f"the runs of part {claim.part!r} have no maps; {how}."
+        elif asked and claim.metric in OF_EIGENVALUES and study.landscape and not study.landscape.hessian_points:
+            yield f"claims.{index}.metric", "no eigenvalues are asked for; give landscape.hessian_points, 3 or more."
     if study.landscape is None:
         return
     for index, name in enumerate(study.landscape.parts):

@@ -28,8 +28,6 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "construction_accuracy_change": "train_accuracy_start - train_accuracy of the shallower network at its end",
         "lesion_loss_change": "loss without one branch - loss of the intact network, median over branches, nats",
         "lesion_accuracy_change": "accuracy without one branch - accuracy of the intact network, median over branches",
-        "landscape_roughness": "what no quadratic explains of the loss on a map: RMS of the residual of the best one, "
-        "over that of the loss's deviation from its mean; averaged over the run's planes",
         "smoothness_first": "along the step: largest change of the gradient over the distance moved, at step 0",
         "smoothness_last": "the same after the last step",
         "smoothness_most": "the largest of those of all steps at which it was measured",
@@ -38,6 +36,12 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "sharpness_most": "the largest of those of all steps at which it was measured",
         "sharpness_ratio_last": "sharpness_last over the curvature at which gradient descent at the last learning rate "
         "is unstable: (2 + 2 momentum) / lr - weight decay",
+        "landscape_roughness": "share of the loss's ups and downs along the lines of a map that a valley would not "
+        "have, mean over lines; averaged over the run's planes",
+        "landscape_nonconvex_share": "share of a map's points where the Hessian's smallest eigenvalue is below -.1 of "
+        "the largest; averaged over the run's planes",
+        "landscape_curvature_ratio": "-(smallest eigenvalue of the Hessian) / (largest), 0 where none is negative: "
+        "median over a map's points; averaged over the run's planes",
         "dh_factor_first": "|dL/dh| at the first layer over the last, per layer (geometric mean), at step 0",
         "dh_factor_last": "the same after the last step",
         "dh_factor_change": "dh_factor_last / dh_factor_first",
