@@ -49,6 +49,14 @@ def test_batch_norm_by_batch_statistics_is_that_of_autograd_and_depends_on_the_b
     assert np.abs(dense(Hessian(model, halves, loss_fn, train=True)) - mean).max() < 1e-12
 
 
+@pytest.mark.parametrize("name", ["mlp", "multihead", "recurrent"])
+def test_dropout_is_off_in_train_mode_too(name: str) -> None:
+    model, inputs, targets, loss_fn = built(name)
+    hessian = Hessian(model, [(inputs, targets)], loss_fn, train=True)
+    assert np.abs(dense(hessian) - dense_twin(model, inputs, targets, loss_fn)).max() < 1e-12
+    assert not hessian.draws
+
+
 def test_of_named_parameters_it_is_that_part_of_the_whole() -> None:
     model, inputs, targets, loss_fn = built("convolution")
     model.requires_grad_(False)
@@ -177,6 +185,10 @@ def test_other_draws_than_dropout_are_the_same_in_each_pass_and_told() -> None:
         matrix = dense(hessian)
         assert np.abs(matrix - matrix.T).max() < 1e-12
         assert hessian.draws
+        loss = hessian.loss()
+        torch.rand(1)
+        np.random.rand()  # noqa: NPY002
+        assert hessian.loss() == loss  # wherever the program's own generators stand
     quiet = Hessian(Noisy(lambda x: x), [(x, y)], F.mse_loss)
     quiet.loss()
     assert not quiet.draws
