@@ -77,6 +77,21 @@ class Transposed(nn.Module):
         return logits
 
 
+class Looking(nn.Module):
+    """Reads its batch norm's statistics itself, so that the norm has to stay, and flattens by strides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.bn, self.relu = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()
+        self.head = nn.Linear(4 * 4, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.relu(self.bn(self.conv(x)))
+        assert self.bn.running_mean is not None
+        logits: Tensor = self.head(h.view(len(x), -1)) + self.bn.running_mean.mean()
+        return logits
+
+
 class Tied(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -104,6 +119,7 @@ ZOO: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int | None]] = {
     "preact": (lambda: build(lambda: preact_resnet(depth=8, width=4, shortcut="A"), seed=0)[0], IMAGES, 3),
     "own": (Own, (10, 3, 4, 4), 1),
     "transposed": (Transposed, (10, 4, 4, 4), 2),
+    "looking": (Looking, (10, 3, 4, 4), 0),
     "tied": (Tied, (10, 5), 0),
 }
 
@@ -264,6 +280,7 @@ def test_the_model_is_left_bitwise_and_points_do_not_depend_on_one_another() -> 
     loss: Any = F.cross_entropy(model(x.clone()), y)
     loss.backward()
     before = state(model)
+    drawn = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
     axes = directions(model, axes=2, seed=0)
     for norm in ("eval", "batch"):
         for precision in ("float32", "bfloat16", "float64"):
@@ -273,8 +290,10 @@ def test_the_model_is_left_bitwise_and_points_do_not_depend_on_one_another() -> 
                 with surface.model_at(1.0, 1.0) as there:
                     for each in (*there.parameters(), *there.buffers()):
                         nn.init.zeros_(each)
+            torch.manual_seed(5), random.seed(5), np.random.seed(5)  # noqa: NPY002
             again = Surface(model, [(x, y)], by_class, axes, norm=norm, precision=precision)
             assert again.at(*POINTS[1]) == found[POINTS[1]]
+            torch.set_rng_state(drawn[0]), random.setstate(drawn[1]), np.random.set_state(drawn[2])  # noqa: NPY002
     assert state(model) == before
     assert torch.equal(x, kept)
     assert len(model[0].kept) == 1
@@ -323,6 +342,9 @@ def test_statistics_of_the_point() -> None:
         with surface.model_at(a) as there:
             assert dict(there.named_buffers())["1.running_var"] == pytest.approx(variance.detach().numpy(), rel=1e-12)
     assert Surface(model, batches, by_class, axes, precision="float64").at(0.0) != surface.at(0.0)
+    nn.init.constant_(dict(model.named_buffers())["1.running_var"], float("inf"))  # what was found counts for nothing
+    again = Surface(model, batches, by_class, axes, norm="batch", precision="float64")
+    assert again.at(1.0) == surface.at(1.0)
 
 
 def test_a_norm_that_runs_twice_weighs_by_its_entries() -> None:
