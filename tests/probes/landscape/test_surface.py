@@ -290,10 +290,14 @@ def test_the_model_is_left_bitwise_and_points_do_not_depend_on_one_another() -> 
                 with surface.model_at(1.0, 1.0) as there:
                     for each in (*there.parameters(), *there.buffers()):
                         nn.init.zeros_(each)
-            torch.manual_seed(5), random.seed(5), np.random.seed(5)  # noqa: NPY002
+            torch.manual_seed(5)
+            random.seed(5)
+            np.random.seed(5)  # noqa: NPY002
             again = Surface(model, [(x, y)], by_class, axes, norm=norm, precision=precision)
             assert again.at(*POINTS[1]) == found[POINTS[1]]
-            torch.set_rng_state(drawn[0]), random.setstate(drawn[1]), np.random.set_state(drawn[2])  # noqa: NPY002
+            torch.set_rng_state(drawn[0])
+            random.setstate(drawn[1])
+            np.random.set_state(drawn[2])  # noqa: NPY002
     assert state(model) == before
     assert torch.equal(x, kept)
     assert len(model[0].kept) == 1
