@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.train.short import TRAINED
+from tests.train.short import LAB, TRAINED
 
 torch = pytest.importorskip("torch")
 
@@ -233,3 +233,15 @@ def test_a_training_is_not_given_up_for_ends_that_do_not_settle(monkeypatch: pyt
     assert end.outcome.status == "completed"
     assert all(math.isnan(each) for each in of(rows, "sharpness", "lambda_max").values())
     assert len(of(rows, "sharpness", "edge")) == 2
+
+
+def test_full_batch_descent_rises_to_the_edge_and_stays_about_it() -> None:
+    """Cohen et al. 2021, figure 1: a small tanh network's sharpness grows from far below 2 / lr, and stops there."""
+    given = {"data_options": {"points_per_arm": 16}, "optimizer": "sgd", "lr": 0.1, "width": 8}
+    fields = {**LAB, **given, "backend": "torch", "optimizer_options": {"momentum": 0.0}, "steps": 600}
+    rows, _ = ran(**fields, measures=["sharpness"], measure_steps=[300])
+    ratios = {step: value / 20.0 for step, value in of(rows, "sharpness", "lambda_max").items()}
+    assert of(rows, "sharpness", "edge") == dict.fromkeys((0, 300, 600), 20.0)
+    assert ratios[0] < 0.1
+    assert 0.8 < ratios[300] < 1.5
+    assert 0.8 < ratios[600] < 1.5
