@@ -64,8 +64,8 @@ def made(folder: Path, at: Path, workers: int, points: int, *, kills: int, seed:
         if not kills:
             assert process.wait() == 0
             return (folder / "loss.parquet").read_bytes()
-        before = len(list(folder.glob("points/*")))
-        while process.poll() is None and len(list(folder.glob("points/*"))) < before + 2:
+        wanted = len(list(folder.glob("points/*"))) + draw.randint(1, points)
+        while process.poll() is None and len(list(folder.glob("points/*"))) < wanted:
             time.sleep(0.05)
         time.sleep(draw.uniform(0.0, 4.0))
         how = draw.choice(["end", "kill", "worker", "chunk"])
