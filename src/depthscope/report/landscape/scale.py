@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 DECADES = 30.0
 """Greatest over least value from which on colours go by the logarithm."""
-MOST_RATIO = 1e4
+MOST_RATIO = 1e8
 """Greatest over least value that colours tell apart; what lies above has the colour of the end."""
 FEWEST, MOST = 7, 14
 """Isolines at least (where steps of 1, 2 and 5 allow it) and at most."""
