@@ -33,7 +33,7 @@ repairs: $(VENV)/.torch
 
 elsewhere: $(VENV)/.torch
 	$(foreach study,$(ELSEWHERE),$(BIN)/depthscope run $(study) --size quick --out $(OUT)/$(study) $(if $(DATA),--data $(DATA)) &&) true
-	$(BIN)/python docs/make_elsewhere.py $(addprefix $(OUT)/,$(ELSEWHERE))
+	$(BIN)/python docs/make_studies.py $(addprefix $(OUT)/,$(ELSEWHERE))
 
 test: $(VENV)/.dev
 	$(BIN)/ruff format --check .

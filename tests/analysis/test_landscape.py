@@ -20,7 +20,10 @@ A, B = np.meshgrid(ALONG, ALONG)
 
 
 def map_of(loss: Any, seed: int = 0, hessian: HessianMap | None = None) -> MapRecord:
-    spec = MapSpec(points=len(loss), axes=np.ndim(loss), seed=seed, extent=0.5)  # type: ignore[arg-type]
+    num = len(hessian.lambda_max) if hessian else 0
+    spec = MapSpec.model_validate(
+        {"points": len(loss), "axes": np.ndim(loss), "seed": seed, "extent": 0.5, "hessian_points": num}
+    )
     source = MapSource(kind="run", model="m", data="d", loss="l", run_id="0")
     missing = tuple(np.flatnonzero(np.isnan(loss)))
     head = MapHead(spec=spec, source=source, weights="w", data="d", provenance=FACTS)
@@ -84,7 +87,9 @@ def test_the_share_of_the_plane_that_is_not_convex() -> None:
         "landscape_curvature_ratio": pytest.approx(0.05),
         "landscape_nonconvex_share": pytest.approx(1 / 3),
     }
-    assert map_figures(map_of(A**2, hessian=eigenvalues([4.0, np.nan], [1.0, 1.0]))) == {"landscape_roughness": 0.0}
+    assert map_figures(map_of(A**2, hessian=eigenvalues([4.0, np.nan, 1.0], [1.0, 1.0, 1.0]))) == {
+        "landscape_roughness": 0.0
+    }
 
 
 def test_a_run_has_the_mean_of_its_planes_when_all_are_there() -> None:
@@ -95,3 +100,11 @@ def test_a_run_has_the_mean_of_its_planes_when_all_are_there() -> None:
     assert run_figures(planes[:1], 2) == {}
     assert run_figures([planes[0], map_of(np.full((11, 11), np.nan), 1)], 2) == {}
     assert run_figures([], 1) == {}
+
+
+def test_eigenvalues_are_asked_of_the_first_planes_alone() -> None:
+    first = map_of(A**2, 0, eigenvalues([4.0, 4.0, 4.0], [0.5, -0.2, -2.0]))
+    found = run_figures([first, map_of(A**2, 1)], 2)
+    assert found == map_figures(first)
+    unfinished = map_of(A**2, 0, eigenvalues([4.0, np.nan, 4.0], [0.5, np.nan, -2.0]))
+    assert run_figures([unfinished, map_of(A**2, 1)], 2) == {"landscape_roughness": 0.0}

@@ -28,7 +28,7 @@ STUDIES = ("microgpt", "transformer", "deepnorm", "time", "relational", "identit
 def load() -> Any:
     sys.path.insert(0, str(ROOT / "docs"))
     try:
-        return importlib.import_module("make_elsewhere")
+        return importlib.import_module("make_studies")
     finally:
         sys.path.remove(str(ROOT / "docs"))
 
@@ -36,7 +36,7 @@ def load() -> Any:
 def filled(folder: Path, at: Path) -> str:
     """What the maker puts between the marks of microgpt."""
     shutil.copy(PAGE, at / "elsewhere.md")
-    load().main([folder], at / "elsewhere.md")
+    load().main([folder], at)
     text = (at / "elsewhere.md").read_text(encoding="utf-8")
     (part,) = re.findall(r"<!-- made: microgpt -->\n(.*?)<!-- end -->", text, re.DOTALL)
     assert isinstance(part, str)

@@ -99,6 +99,11 @@ def test_each_run_of_its_parts_has_a_map_a_plane() -> None:
     assert list(expand(study_of("[landscape]")).maps) == list(plan.runs)
 
 
+def test_eigenvalues_are_found_on_the_first_planes_alone() -> None:
+    maps = Maps(planes=3, hessian_planes=2, hessian_points=5)
+    assert [(each.seed, each.hessian_points) for each in maps.specs()] == [(0, 5), (1, 5), (2, 0)]
+
+
 def test_runs_stay_the_runs_that_they_were() -> None:
     assert list(expand(study_of("[landscape]")).runs) == list(expand(study_of()).runs)
 

@@ -15,6 +15,9 @@ from depthscope.record.landscape import HessianMap, MapRecord
 
 Array = NDArray[np.float64]
 
+METRICS = ("landscape_curvature_ratio", "landscape_nonconvex_share", "landscape_roughness")
+"""Of a run, from its maps; see `study.metrics`."""
+
 LARGE = 0.1
 """A negative eigenvalue is large from this share of the largest eigenvalue on."""
 
@@ -30,10 +33,17 @@ def map_figures(record: MapRecord) -> dict[str, float]:
 
 
 def run_figures(maps: Sequence[MapRecord], planes: int) -> dict[str, float]:
-    """The metrics of a run: means over its planes; a figure that is not there of all of them is left out."""
-    found = [map_figures(each) for each in maps]
-    shared = set.intersection(*map(set, found)) if len(found) == planes and found else set()
-    return {name: float(np.mean([each[name] for each in found])) for name in sorted(shared)}
+    """The metrics of a run: means over the planes that were asked for one; not there where one of these lacks it."""
+    if len(maps) != planes:
+        return {}
+    with_hessian = [each for each in maps if each.spec.hessian_points]
+    found = {}
+    for name in METRICS:
+        asked = maps if name == "landscape_roughness" else with_hessian
+        values = [figures[name] for each in asked if name in (figures := map_figures(each))]
+        if values and len(values) == len(asked):
+            found[name] = float(np.mean(values))
+    return found
 
 
 def roughness(loss: Array) -> float | None:

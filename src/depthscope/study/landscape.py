@@ -105,6 +105,9 @@ class Maps(_MapFields):
     planes: Annotated[Int, Field(ge=1, le=100)] = Field(
         default=1, description="maps of each run, with directions of seed 0, 1, ..."
     )
+    hessian_planes: Annotated[Int, Field(ge=1, le=100)] = Field(
+        default=1, description="of these maps, the first so many have the Hessian's eigenvalues, which take long"
+    )
     parts: tuple[str, ...] = Field(default=(), description="parts of the study whose runs are mapped; left out, all")
 
     def _further(self) -> list[tuple[str, str]]:
@@ -115,7 +118,10 @@ class Maps(_MapFields):
     def specs(self) -> tuple[MapSpec, ...]:
         """The maps of one run."""
         shared = {name: getattr(self, name) for name in _MapFields.model_fields}
-        return tuple(MapSpec(**shared, seed=seed) for seed in range(self.planes))
+        without = {**shared, "hessian_points": 0}
+        return tuple(
+            MapSpec(**(shared if seed < self.hessian_planes else without), seed=seed) for seed in range(self.planes)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Makes the generated parts of docs/elsewhere.md from the records of its studies.
+"""Makes the generated parts of docs/elsewhere.md and docs/landscape.md from the records of their studies.
 
-    python docs/make_elsewhere.py results/microgpt results/transformer results/time ...
-    python docs/make_elsewhere.py --page other.md FOLDER ...
+    python docs/make_studies.py results/microgpt results/transformer results/landscape ...
+    python docs/make_studies.py --docs OTHER FOLDER ...
 
 Each folder is the `out` of a finished run; studies that are not named keep what stands on the page. Nothing there
 between `<!-- made: ... -->` and `<!-- end -->` is written by hand.
@@ -20,7 +20,12 @@ from results import arm_names, content, fill, part_title, pictures, table
 import depthscope
 from depthscope.analysis.table import ResultRow
 
-PAGE = Path(__file__).resolve().parent / "elsewhere.md"
+DOCS = Path(__file__).resolve().parent
+PAGES = {
+    **dict.fromkeys(("microgpt", "transformer", "deepnorm", "time", "relational", "identity"), "elsewhere.md"),
+    "landscape": "landscape.md",
+}
+"""Of each study, the page that it stands on."""
 FIGURES = {
     "microgpt": ("hero", "profile-names"),
     "transformer": ("hero", "depth-post", "profile-pre"),
@@ -28,23 +33,24 @@ FIGURES = {
     "time": ("hero", "profile-flow"),
     "relational": ("hero",),
     "identity": ("hero", "profile-depth"),
+    "landscape": ("landscape-maps", "convexity-maps", "hero"),
 }
-"""Of each study of the page, the figures shown: all whose names begin so."""
+"""Of each study, the figures shown: all whose names begin so."""
 LONGEST = 80
 """Characters of a sample that are shown."""
 
 
-def main(folders: list[Path], page: Path = PAGE) -> None:
-    """Judge each folder, draw its figures beside the page, and write."""
-    text = page.read_text(encoding="utf-8")
+def main(folders: list[Path], docs: Path = DOCS) -> None:
+    """Judge each folder, draw its figures beside its page, and write."""
     for folder in folders:
         report = depthscope.make_report(folder, figures=True)
         name = report.results.study.name
-        if name not in FIGURES:
-            raise SystemExit(f"{folder} holds study {name!r}; wanted one of {', '.join(FIGURES)}")
-        pieces = [content(report, pictures(folder, page.parent / "figures", name, FIGURES[name])), samples(report)]
-        text = fill(text, name, "\n\n".join(piece for piece in pieces if piece))
-    page.write_text(text, encoding="utf-8")
+        if name not in PAGES:
+            raise SystemExit(f"{folder} holds study {name!r}; wanted one of {', '.join(PAGES)}")
+        pieces = [content(report, pictures(folder, docs / "figures", name, FIGURES[name])), samples(report)]
+        page = docs / PAGES[name]
+        text = fill(page.read_text(encoding="utf-8"), name, "\n\n".join(piece for piece in pieces if piece))
+        page.write_text(text, encoding="utf-8")
 
 
 def samples(report: depthscope.Report) -> str:
@@ -91,6 +97,6 @@ def _loss(row: ResultRow) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path, help="results folders of finished studies")
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--docs", type=Path, default=DOCS, help="the folder of the pages")
     told = parser.parse_args()
-    main(told.folders, told.page)
+    main(told.folders, told.docs)
