@@ -31,8 +31,8 @@ class Pad(nn.Module):
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         """See the class."""
-        # The mean of a window of one pixel is that pixel. Unlike the gradient of an index with steps, its gradient keeps
-        # the channels last in memory, and with it that of every layer before: 7% of a step of ResNet-20.
+        # The mean of a window of one pixel is that pixel. Unlike the gradient of an index with steps, its own keeps the
+        # channels last in memory, and so does that of every layer before: 7% of a step of ResNet-20.
         strided = F.avg_pool2d(x_BCHW, kernel_size=1, stride=self.stride)
         return F.pad(strided, (0, 0, 0, 0, 0, self.num_extra))
 
