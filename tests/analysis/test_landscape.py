@@ -25,7 +25,7 @@ def map_of(loss: Any, seed: int = 0, hessian: HessianMap | None = None) -> MapRe
         {"points": len(loss), "axes": np.ndim(loss), "seed": seed, "extent": 0.5, "hessian_points": num}
     )
     source = MapSource(kind="run", model="m", data="d", loss="l", run_id="0")
-    missing = tuple(np.flatnonzero(np.isnan(loss)))
+    missing = tuple(int(each) for each in np.flatnonzero(np.isnan(loss)))
     head = MapHead(spec=spec, source=source, weights="w", data="d", provenance=FACTS)
     return MapRecord(head=head, loss=loss, missing=missing, hessian=hessian)
 
@@ -42,7 +42,15 @@ def eigenvalues(largest: list[float], smallest: list[float]) -> HessianMap:
 
 
 def test_a_convex_loss_has_none_nor_has_a_slope_or_a_cliff() -> None:
-    for loss in (A**2 + B**2, np.exp(3 * A + B), np.abs(A) + np.abs(B), A + 1e-3 * B, 1e9 * (A > 0.3), 0 * A + 2.5):
+    surfaces: tuple[Any, ...] = (
+        A**2 + B**2,
+        np.exp(3 * A + B),
+        np.abs(A) + np.abs(B),
+        A + 1e-3 * B,
+        1e9 * (A > 0.3),
+        0 * A + 2.5,
+    )
+    for loss in surfaces:
         assert roughness(loss) == pytest.approx(0, abs=1e-12)
     assert roughness(ALONG**2) == 0
 

@@ -143,7 +143,7 @@ def test_the_plan_lists_them(call: Callable[..., Any], tmp_path: Any) -> None:
     told = " ".join(call("plan", str(path)).out.split())
     assert (
         "Maps: 4 (2 runs, 2 planes each), made when the runs are done. A map has the loss of 512 examples at 25 "
-        "points, and the Hessian's extremes at 9; 100 points in all." in told
+        "points, and the Hessian's extremes at 9 of its first plane; 118 points in all." in told
     )
     document = json.loads(call("plan", str(path), "--json").out)
     assert document["maps"] == {"runs": 2, "maps": 4, "points": 25, "examples": 512, "hessian_points": 9}

@@ -106,14 +106,26 @@ def _map_facts(planned: Any) -> dict[str, Any]:
     return {"points": grid.size, "examples": spec.examples, "hessian_points": hessian.size if hessian else 0}
 
 
+def _sizes(planned: Any) -> Iterator[int]:
+    """Points of each map, with those of eigenvalues."""
+    for specs in planned.maps.values():
+        for spec in specs:
+            hessian = spec.hessian_grid()
+            yield spec.grid().size + (hessian.size if hessian else 0)
+
+
 def _maps(planned: Any) -> str:
     facts, planes = _map_facts(planned), planned.study.landscape.planes
     maps, runs = num_maps(planned), len(planned.maps)
     of = f"{runs:,} run{'s' if runs > 1 else ''}" + ("" if planes == 1 else f", {planes} planes each")
-    curved = f", and the Hessian's extremes at {facts['hessian_points']:,}" if facts["hessian_points"] else ""
+    curved = ""
+    if facts["hessian_points"]:
+        curved = f", and the Hessian's extremes at {facts['hessian_points']:,}"
+        some = planned.study.landscape.hessian_planes
+        curved += "" if some >= planes else f" of its first {'plane' if some == 1 else f'{some} planes'}"
     return (
         f"Maps: {maps:,} ({of}), made when the runs are done. A map has the loss of {facts['examples']:,} examples at "
-        f"{facts['points']:,} points{curved}; {maps * facts['points']:,} points in all."
+        f"{facts['points']:,} points{curved}; {sum(_sizes(planned)):,} points in all."
     )
 
 
