@@ -118,7 +118,11 @@ def test_a_study_that_is_not_of_the_page_is_refused(copy_of_spiral: Callable[[Pa
 
 
 def test_the_page_has_a_place_for_each_study_and_waits_for_those_not_run() -> None:
-    assert tuple(name for name, _ in MARKS) == STUDIES == tuple(load().FIGURES)
+    pages = load().PAGES
+    assert tuple(name for name, _ in MARKS) == STUDIES == tuple(each for each in pages if pages[each] == "elsewhere.md")
+    assert tuple(pages) == tuple(load().FIGURES)
+    for name, page in pages.items():
+        assert f"<!-- made: {name} -->" in (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert set(STUDIES) <= set(bundled())
     for name, content in MARKS:
         assert content == "Not run yet.\n" or f"*Study `{name}`, size `" in content
