@@ -4,6 +4,7 @@
 # make cifar10    the quick CIFAR-10 study (DATA=folder that holds the images; downloads them where unset)
 # make repairs    every repair in one harness: on the spiral, and with DATA=folder on CIFAR-10
 # make elsewhere  transformers, and depth in time: the studies of docs/elsewhere.md (DATA=folder that holds the texts)
+# make bench      the table of docs/speed.md: a quarter of an hour on a machine that does nothing else (DATA: CIFAR-10)
 # make figures    the pictures of the README, from records; tables and figure of docs/statistics.md, simulated
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ ELSEWHERE := microgpt identity time relational transformer deepnorm
 # Tests at a time. A file's tests stay together, in the order of the folders: none is made to wait for the longest.
 JOBS   ?= 2
 
-.PHONY: run repairs elsewhere test test-slow cifar10 figures format clean
+.PHONY: run repairs elsewhere test test-slow cifar10 bench figures format clean
 
 run: $(VENV)/.base
 	$(BIN)/depthscope run spiral --out $(OUT)/spiral
@@ -44,6 +45,9 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA))
 
 figures: $(VENV)/.torch
 	$(BIN)/python docs/make_figures.py $(OUT)

@@ -1,6 +1,6 @@
-"""A training step of ResNet-20 and -56, the augmentation alone, and the norms of every step.
+"""A training step of ResNet-20 and -56, and the augmentation alone.
 
-    python benchmarks/training.py [--only step|augmentation|norms] [--pairs 12]
+    python benchmarks/training.py [--only step|augmentation] [--pairs 12]
 
 The reference is `plain_cifar`: the loop of a textbook. Ours is the engine of a study, `train.torch_loop`, as a worker
 runs it: what it counts, looks at and keeps is in it. Images are made up; the time does not depend on them.

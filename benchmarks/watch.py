@@ -1,6 +1,6 @@
 """What watching a training costs, against plain steps of the same run.
 
-    python benchmarks/watch.py [--rounds 8] [--only resnet|gpt]
+    python benchmarks/watch.py [--rounds 8] [--only resnet|gpt] [--norms]
 
 One model is trained; its steps are taken in turn plain, with the norms of every step, with the boundary profile, and
 with histogram hooks as `wandb.watch(log="all")` sets them. Each is divided by the plain step of its round, and the
@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from pairs import figure
 from torch import Tensor, nn
 
 from depthscope.models.convnet import cifar_resnet
@@ -179,6 +180,18 @@ def own_share(name: str, rounds: int) -> list[float]:
     return shares
 
 
+def norms(rounds: int) -> None:
+    """The record of what the hooks of every step take."""
+    figure(
+        "norms",
+        f"norms of the gradients and weights of every parameter at each step of {MODELS['resnet'][0]}, of the step",
+        [100 * share for share in own_share("resnet", rounds)],
+        unit="%",
+        want=0.5,
+        clock="processor",
+    )
+
+
 def memory(name: str, variant: str) -> float:
     """MiB that two steps add to the process' peak."""
     code = f"import sys; sys.path.insert(0, {sys.path[0]!r}); import watch; print(watch.peak({name!r}, {variant!r}))"
@@ -231,8 +244,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--only", choices=MODELS)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--norms", action="store_true", help="a record of the norms of every step, and no more")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
+    if given.norms:
+        norms(given.rounds)
+        return
     print(
         f"torch {torch.__version__}, {platform.machine()}, {given.threads} thread(s); profile and histograms every "
         f"{EVERY} steps"
