@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from depthscope.analysis.landscape import curvature_ratios, map_figures, roughness, run_figures
+from depthscope.analysis.landscape import curvature_ratios, map_figures, rise, roughness, run_figures
 from depthscope.record.landscape import HessianMap, MapHead, MapRecord, MapSource
 from depthscope.record.schema import Provenance
 from depthscope.study.landscape import Grid, MapSpec
@@ -17,6 +17,7 @@ FACTS = Provenance(
 )
 ALONG = np.linspace(-0.5, 0.5, 11)
 A, B = np.meshgrid(ALONG, ALONG)
+BOWL = 1 + A**2
 
 
 def map_of(loss: Any, seed: int = 0, hessian: HessianMap | None = None) -> MapRecord:
@@ -89,9 +90,10 @@ def test_the_share_of_the_plane_that_is_not_convex() -> None:
     ratios = curvature_ratios(eigenvalues([4.0, 4.0, 4.0, -1.0, 0.0], [0.5, -0.2, -2.0, -3.0, 0.0]))
     assert ratios is not None
     assert ratios.tolist() == [0.0, 0.05, 0.5, np.inf, 0.0]
-    found = map_figures(map_of(A**2, hessian=eigenvalues([4.0, 4.0, 4.0], [0.5, -0.2, -2.0])))
+    found = map_figures(map_of(BOWL, hessian=eigenvalues([4.0, 4.0, 4.0], [0.5, -0.2, -2.0])))
     assert found == {
         "landscape_roughness": 0.0,
+        "landscape_rise": pytest.approx(rise(BOWL, 1.0)),
         "landscape_curvature_ratio": pytest.approx(0.05),
         "landscape_nonconvex_share": pytest.approx(1 / 3),
     }
@@ -100,11 +102,20 @@ def test_the_share_of_the_plane_that_is_not_convex() -> None:
     }
 
 
+def test_a_rise_is_counted_in_orders_of_magnitude_over_the_centre() -> None:
+    decades = np.array([[3.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, -2.0]])
+    assert rise(10**decades, 1.0) == pytest.approx(1.0)
+    assert rise(7e-9 * 10**decades, 7e-9) == pytest.approx(1.0)
+    assert rise(np.array([1.0, 0.0, 1.0]), 0.0) is None
+    assert rise(np.array([np.inf, 1.0, 1.0]), 1.0) is None
+
+
 def test_a_run_has_the_mean_of_its_planes_when_all_are_there() -> None:
-    planes = [map_of(np.cos(frequency * A) + B**2, seed) for seed, frequency in enumerate((7, 23))]
+    planes = [map_of(np.cos(frequency * A) - B**2, seed) for seed, frequency in enumerate((7, 23))]
     each = [map_figures(plane)["landscape_roughness"] for plane in planes]
     assert each[0] != each[1]
-    assert run_figures(planes, 2) == {"landscape_roughness": pytest.approx(sum(each) / 2)}
+    found = run_figures(planes, 2)
+    assert found == {"landscape_roughness": pytest.approx(sum(each) / 2)}  # below 0 a loss has no orders of magnitude
     assert run_figures(planes[:1], 2) == {}
     assert run_figures([planes[0], map_of(np.full((11, 11), np.nan), 1)], 2) == {}
     assert run_figures([], 1) == {}

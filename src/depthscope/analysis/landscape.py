@@ -1,7 +1,8 @@
 """Figures of a run's maps: what a picture of the loss shows, in numbers.
 
-Both figures look at what convexity would forbid, since that is what the pictures of Li et al. 2018 (arXiv 1712.09913)
-are read for: along a line a convex loss goes down once and up once, and its Hessian has no negative eigenvalue.
+Two look at what convexity would forbid, since that is what the pictures of Li et al. 2018 (arXiv 1712.09913) are read
+for: along a line a convex loss goes down once and up once, and its Hessian has no negative eigenvalue. The third says
+how steep the walls are.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depthscope.record.landscape import HessianMap, MapRecord
+from depthscope.study.maps import OF_EIGENVALUES
 
 Array = NDArray[np.float64]
 
-METRICS = ("landscape_curvature_ratio", "landscape_nonconvex_share", "landscape_roughness")
+METRICS = ("landscape_roughness", "landscape_rise", "landscape_curvature_ratio", "landscape_nonconvex_share")
 """Of a run, from its maps; see `study.metrics`."""
 
 LARGE = 0.1
@@ -24,7 +26,7 @@ LARGE = 0.1
 
 def map_figures(record: MapRecord) -> dict[str, float]:
     """The metrics of one map. A figure that it cannot have is left out."""
-    found = {"landscape_roughness": roughness(record.loss)}
+    found = {"landscape_roughness": roughness(record.loss), "landscape_rise": rise(record.loss, record.centre_loss)}
     if record.hessian is not None:
         ratios = curvature_ratios(record.hessian)
         found["landscape_curvature_ratio"] = None if ratios is None else float(np.median(ratios))
@@ -39,7 +41,7 @@ def run_figures(maps: Sequence[MapRecord], planes: int) -> dict[str, float]:
     with_hessian = [each for each in maps if each.spec.hessian_points]
     found = {}
     for name in METRICS:
-        asked = maps if name == "landscape_roughness" else with_hessian
+        asked = with_hessian if name in OF_EIGENVALUES else maps
         values = [figures[name] for each in asked if name in (figures := map_figures(each))]
         if values and len(values) == len(asked):
             found[name] = float(np.mean(values))
@@ -75,6 +77,22 @@ def roughness(loss: Array) -> float | None:
         flat = moved <= 1e-12  # of the rounding alone
         shares.append(np.where(flat, 0.0, 1 - valley / np.where(flat, 1.0, moved)))
     return max(float(np.mean(np.concatenate(shares))), 0.0)
+
+
+def rise(loss: Array, centre: float) -> float | None:
+    """By how many orders of magnitude the loss lies above that of the centre: mean of log10(loss / centre) over a map.
+
+    The same in any unit of the loss. It depends on how far the map reaches: compare maps of one extent.
+
+    Returns:
+        None where a point is not finite, or a loss is 0 or below.
+
+    >>> rise(np.array([200.0, 2.0, 20.0]), 2.0)
+    1.0
+    """
+    if not np.all(np.isfinite(loss)) or np.min(loss) <= 0:
+        return None
+    return float(np.mean(np.log10(loss) - np.log10(centre)))
 
 
 def curvature_ratios(hessian: HessianMap) -> Array | None:

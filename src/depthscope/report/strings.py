@@ -81,6 +81,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "metric.lesion_loss_change": ("loss without one branch, change", "去掉一个支路引起的损失变化"),
     "metric.lesion_accuracy_change": ("accuracy without one branch, change", "去掉一个支路引起的准确率变化"),
     "metric.landscape_roughness": ("roughness of the loss landscape", "损失景观的粗糙度"),
+    "metric.landscape_rise": ("rise of the loss around (orders of magnitude)", "周围损失的上升（数量级）"),
     "metric.landscape_nonconvex_share": ("share of the loss landscape that curves down", "损失景观中向下弯曲的份额"),
     "metric.landscape_curvature_ratio": ("negative curvature over the largest", "负曲率与最大曲率之比"),
     "metric.dh_factor_first": ("|dL/dh| factor per layer, step 0", "每层 |dL/dh| 倍数，第 0 步"),

@@ -38,6 +38,8 @@ SUMMARY: Mapping[str, str] = MappingProxyType(
         "is unstable: (2 + 2 momentum) / lr - weight decay",
         "landscape_roughness": "share of the loss's ups and downs along the lines of a map that a valley would not "
         "have, mean over lines; averaged over the run's planes",
+        "landscape_rise": "orders of magnitude by which the loss of a map lies above its centre's: mean of "
+        "log10(loss / centre loss) over its points; averaged over the run's planes",
         "landscape_nonconvex_share": "share of a map's points where the Hessian's smallest eigenvalue is below -.1 of "
         "the largest; averaged over the run's planes",
         "landscape_curvature_ratio": "-(smallest eigenvalue of the Hessian) / (largest), 0 where none is negative: "
