@@ -16,6 +16,8 @@ DECADES = 30.0
 """Greatest over least value from which on colours go by the logarithm."""
 MOST_RATIO = 1e8
 """Greatest over least value that colours tell apart; what lies above has the colour of the end."""
+VALLEY = 3.0
+"""Up to so many times the least value isolines are denser, where colours go by the logarithm."""
 FEWEST, MOST = 7, 14
 """Isolines at least (where steps of 1, 2 and 5 allow it) and at most."""
 
@@ -74,7 +76,7 @@ def scale_of(values: Iterable[NDArray[np.float64]], *, shades: tuple[str, ...] =
     Logarithmic where all values are above zero and the greatest is `DECADES` times the least.
 
     >>> scale_of([np.array([0.01, 3.0])]).levels
-    (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+    (0.012, 0.014, 0.016, 0.018, 0.02, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
     >>> scale_of([np.array([1.0, np.inf]), np.array([2.6])]).levels
     (1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.4)
     """
@@ -90,14 +92,20 @@ def scale_of(values: Iterable[NDArray[np.float64]], *, shades: tuple[str, ...] =
 
 
 def _powers(low: float, high: float) -> tuple[float, ...]:
-    """Levels of 1, 2 and 5, of 1 and 3, or of 1 times powers of ten: the densest that are few enough."""
+    """Levels of 1, 2 and 5, of 1 and 3, or of 1 times powers of ten: the densest that are few enough.
+
+    Below `VALLEY` times the least value they are denser: a map that stays there while another climbs has a shape too.
+    """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         found = tuple(float(f"{digit}e{power}") for power in exponents for digit in digits)
         found = tuple(each for each in found if low < each < high)
         if len(found) <= MOST:
             break
-    return found
+    edge = min(VALLEY * low, high)
+    fine = (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 8)
+    dense = tuple(float(f"{digit}e{power}") for power in exponents for digit in fine)
+    return tuple(sorted({each for each in found if each >= edge} | {each for each in dense if low < each < edge}))
 
 
 def _steps(low: float, high: float) -> tuple[float, ...]:
