@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 import depthscope  # noqa: E402
 from depthscope.api.demand import TIERS  # noqa: E402
-from depthscope.api.model import strict  # noqa: E402
+from depthscope.api.document import strict  # noqa: E402
 from depthscope.core.errors import UserError  # noqa: E402
 
 

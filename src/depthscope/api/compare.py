@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -14,10 +13,9 @@ from depthscope.analysis.fates import Fate, fates
 from depthscope.analysis.finding import Finding
 from depthscope.analysis.model import ModelDiagnosis, diagnose
 from depthscope.analysis.variants import headline, judge_variants
-from depthscope.api.model import strict
+from depthscope.api.document import Document, strict, written
 from depthscope.api.reports import check_lang
 from depthscope.core.errors import MissingDependencyError, UserError, shown
-from depthscope.core.files import write_named
 from depthscope.record.variants import Setup, VariantRun
 from depthscope.train.usercode import TORCH_MISSING
 
@@ -35,7 +33,7 @@ Progress = Callable[[str, int, int, float], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Document):
     """Trained variants with the findings on them. `print` tells them.
 
     Attributes:
@@ -114,17 +112,6 @@ class Comparison:
         )
         return found
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """`document` as JSON; written too where a path is given.
-
-        Raises:
-            UserError: the file cannot be written.
-        """
-        text = json.dumps(self.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_named(Path(path), text.encode())
-        return text
-
     def page(self, path: str | Path | None = None, *, lang: str = "en") -> bytes:
         """One offline HTML file; written too where a path is given.
 
@@ -143,9 +130,7 @@ class Comparison:
             version=version("depthscope"),
             lang=check_lang(lang),
         )
-        if path is not None:
-            write_named(Path(path), html)
-        return html
+        return written(html, path)
 
 
 def compare(

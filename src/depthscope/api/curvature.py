@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from depthscope.api.model import strict
+from depthscope.api.document import Document, pandas_for, strict
 from depthscope.core.errors import MissingDependencyError, UserError, shown, unknown_name
-from depthscope.core.files import write_named
 from depthscope.train.usercode import TORCH_MISSING
 
 if TYPE_CHECKING:
@@ -33,7 +30,7 @@ NEAR = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curvature:
+class Curvature(Document):
     """What the Hessian of a model's mean loss is like where the model stands.
 
     `print` shows it.
@@ -113,13 +110,9 @@ class Curvature:
         Raises:
             UserError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError as error:
-            raise MissingDependencyError(
-                "to_pandas: pandas is not installed: pip install pandas. The same rows: curvature.rows()."
-            ) from error
-        return pandas.DataFrame(self.rows(), columns=["quantity", "value", "uncertainty", "kind"])
+        made: Any = pandas_for("The same rows: curvature.rows().")
+        table: pandas.DataFrame = made.DataFrame(self.rows(), columns=["quantity", "value", "uncertainty", "kind"])
+        return table
 
     def document(self) -> dict[str, Any]:
         """All of it, but for eigenvectors, as plain data that strict JSON holds."""
@@ -140,17 +133,6 @@ class Curvature:
         head = {"schema": CURVATURE_SCHEMA, "depthscope": version("depthscope"), "model": self.name}
         found: dict[str, Any] = strict({**head, **own, **parts})
         return found
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """`document` as JSON; written too where a path is given.
-
-        Raises:
-            UserError: the file cannot be written.
-        """
-        text = json.dumps(self.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_named(Path(path), text.encode())
-        return text
 
 
 def curvature(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from depthscope.analysis.model import Expectation, Fault, ModelDiagnosis, diagnose, expected
 from depthscope.api import checkup_text
+from depthscope.api.document import Document, pandas_for, strict, written
 from depthscope.api.reports import check_lang
 from depthscope.core.errors import MissingDependencyError
-from depthscope.core.files import write_named
 from depthscope.core.readings import Course, ModelProfile
 from depthscope.train.usercode import TORCH_MISSING
 
@@ -31,7 +30,7 @@ IN_PYTHON = "depthscope.probe(model, batch, loss_fn)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkup:
+class Checkup(Document):
     """A model's profile with its diagnosis.
 
     `print` shows a table, a notebook the same in HTML.
@@ -71,12 +70,7 @@ class Checkup:
         Raises:
             UserError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError as error:
-            raise MissingDependencyError(
-                "to_pandas: pandas is not installed: pip install pandas. The same rows: checkup.profile.readings."
-            ) from error
+        made: Any = pandas_for("The same rows: checkup.profile.readings.")
         theory = {
             ("block", "grad_multiplier"): self.expected.multipliers,
             ("addition", "residual_ratio"): self.expected.ratios,
@@ -85,7 +79,10 @@ class Checkup:
         for each in self.profile.readings:
             value = theory.get((each.place, each.quantity), {}).get(each.name)
             rows.append({**dataclasses.asdict(each), "expected": math.nan if value is None else value.value})
-        return pandas.DataFrame(rows, columns=["step", "place", "name", "quantity", "value", "expected"])
+        table: pandas.DataFrame = made.DataFrame(
+            rows, columns=["step", "place", "name", "quantity", "value", "expected"]
+        )
+        return table
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data that strict JSON holds; docs/probe.md says what each field is.
@@ -111,17 +108,6 @@ class Checkup:
         )
         return found
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """`document` as JSON; written too where a path is given.
-
-        Raises:
-            UserError: the file cannot be written.
-        """
-        text = json.dumps(self.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_named(Path(path), text.encode())
-        return text
-
     def page(self, path: str | Path | None = None, *, lang: str = "en") -> bytes:
         """One offline HTML file with the verdict, pictures and tables; written too where a path is given.
 
@@ -146,9 +132,7 @@ class Checkup:
             version=version("depthscope"),
             lang=chosen,
         )
-        if path is not None:
-            write_named(Path(path), html)
-        return html
+        return written(html, path)
 
 
 def probe(
@@ -218,18 +202,3 @@ def _one_dimension(profile: ModelProfile) -> str:
     return (
         f"the input has one dimension, taken for {num} examples: a batch of one example of {num} numbers is [1, {num}]"
     )
-
-
-def strict(value: Any) -> Any:
-    """Plain data that strict JSON holds.
-
-    >>> strict({"a": (1.5, math.nan), "b": {2: -math.inf}})
-    {'a': [1.5, 'nan'], 'b': {'2': '-inf'}}
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, Mapping):
-        return {str(key): strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [strict(item) for item in value]
-    return value

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from depthscope.api.model import strict
+from depthscope.api.document import Document, pandas_for, strict, written
 from depthscope.api.reports import check_lang
-from depthscope.core.errors import MissingDependencyError, UserError, unknown_name
-from depthscope.core.files import write_named
+from depthscope.core.errors import UserError, unknown_name
 from depthscope.record.landscape import MapRecord
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ LANDSCAPE_SCHEMA = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Landscape:
+class Landscape(Document):
     """A map of a model's loss around its weights.
 
     `print` tells it in words.
@@ -34,6 +32,8 @@ class Landscape:
         record: all that is kept of it.
         command: what makes it again.
     """
+
+    json_indent: ClassVar[int | None] = None  # thousands of numbers, one below the other
 
     record: MapRecord
     command: str = "depthscope.landscape(model, data, loss_fn)"
@@ -71,13 +71,9 @@ class Landscape:
         Raises:
             UserError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError as error:
-            raise MissingDependencyError(
-                "to_pandas: pandas is not installed: pip install pandas. The same numbers: landscape.loss."
-            ) from error
-        return pandas.DataFrame(self._rows())
+        made: Any = pandas_for("The same numbers: landscape.loss.")
+        table: pandas.DataFrame = made.DataFrame(self._rows())
+        return table
 
     def _rows(self) -> list[dict[str, float]]:
         record = self.record
@@ -115,17 +111,6 @@ class Landscape:
         plain: dict[str, Any] = strict(found)
         return plain
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """`document` as JSON; written too where a path is given.
-
-        Raises:
-            UserError: the file cannot be written.
-        """
-        text = json.dumps(self.document(), ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_named(Path(path), text.encode())
-        return text
-
     def page(self, path: str | Path | None = None, *, lang: str = "en") -> bytes:
         """One offline HTML file with the map, its values under the pointer; written too where a path is given.
 
@@ -141,7 +126,7 @@ class Landscape:
             version=version("depthscope"),
             lang=check_lang(lang),
         )
-        return _written(html, path)
+        return written(html, path)
 
     def svg(self, path: str | Path | None = None, *, figure: str = "landscape", lang: str = "en") -> bytes:
         """The map as a picture; `figure="convexity"` is that of the Hessian's eigenvalues.
@@ -151,13 +136,13 @@ class Landscape:
         """
         from depthscope.report import svg
 
-        return _written(svg(self._figure(figure, lang)), path)
+        return written(svg(self._figure(figure, lang)), path)
 
     def png(self, path: str | Path | None = None, *, figure: str = "landscape", lang: str = "en") -> bytes:
         """See `svg`."""
         from depthscope.report import png
 
-        return _written(png(self._figure(figure, lang)), path)
+        return written(png(self._figure(figure, lang)), path)
 
     def _figure(self, name: str, lang: str) -> Any:
         from depthscope.report.landscape import landscape_figures
@@ -166,9 +151,3 @@ class Landscape:
         if name not in found:
             raise UserError(unknown_name("figure", name, found))
         return found[name]
-
-
-def _written(content: bytes, path: str | Path | None) -> bytes:
-    if path is not None:
-        write_named(Path(path), content)
-    return content
