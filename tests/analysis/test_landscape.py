@@ -88,7 +88,6 @@ def test_a_map_with_a_point_that_is_not_finite_has_none(value: float) -> None:
 
 def test_the_share_of_the_plane_that_is_not_convex() -> None:
     ratios = curvature_ratios(eigenvalues([4.0, 4.0, 4.0, -1.0, 0.0], [0.5, -0.2, -2.0, -3.0, 0.0]))
-    assert ratios is not None
     assert ratios.tolist() == [0.0, 0.05, 0.5, np.inf, 0.0]
     found = map_figures(map_of(BOWL, hessian=eigenvalues([4.0, 4.0, 4.0], [0.5, -0.2, -2.0])))
     assert found == {

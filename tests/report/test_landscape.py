@@ -17,12 +17,13 @@ from tests.report import maps
 from tests.report.chrome import Chrome
 from tests.report.test_visible import TRACES, read
 
+from depthscope.analysis.landscape import curvature_ratios
 from depthscope.record.landscape import HessianMap, MapRecord
 from depthscope.report import png, svg
 from depthscope.report.charts.landscape import Map, loss_map
 from depthscope.report.landscape import landscape_figures, render_landscape
 from depthscope.report.landscape.conditions import conditions
-from depthscope.report.landscape.figures import Shown, convexity_block, loss_scale, map_block, ratios
+from depthscope.report.landscape.figures import Shown, convexity_block, loss_scale, map_block
 from depthscope.report.landscape.isolines import isolines
 from depthscope.report.landscape.page import told
 from depthscope.report.landscape.scale import Scale, bar, picture, scale_of
@@ -205,7 +206,7 @@ def test_ratios_are_of_the_most_negative_eigenvalue_over_the_largest() -> None:
         grid=grid, lambda_max=largest, lambda_min=smallest, residual_max=largest, residual_min=largest, missing=(3,)
     )
     wanted = np.array([0.25, 0, np.inf, np.nan, 0, 0, 1, 2, np.inf]).reshape(3, 3)
-    assert np.array_equal(ratios(hessian), wanted, equal_nan=True)
+    assert np.array_equal(curvature_ratios(hessian), wanted, equal_nan=True)
 
 
 def test_curvature_has_the_same_scale_whatever_is_shown() -> None:

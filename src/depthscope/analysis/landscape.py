@@ -29,8 +29,9 @@ def map_figures(record: MapRecord) -> dict[str, float]:
     found = {"landscape_roughness": roughness(record.loss), "landscape_rise": rise(record.loss, record.centre_loss)}
     if record.hessian is not None:
         ratios = curvature_ratios(record.hessian)
-        found["landscape_curvature_ratio"] = None if ratios is None else float(np.median(ratios))
-        found["landscape_nonconvex_share"] = None if ratios is None else float(np.mean(ratios > LARGE))
+        whole = not np.isnan(ratios).any()
+        found["landscape_curvature_ratio"] = float(np.median(ratios)) if whole else None
+        found["landscape_nonconvex_share"] = float(np.mean(ratios > LARGE)) if whole else None
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -95,15 +96,12 @@ def rise(loss: Array, centre: float) -> float | None:
     return float(np.mean(np.log10(loss) - np.log10(centre)))
 
 
-def curvature_ratios(hessian: HessianMap) -> Array | None:
-    """-lambda_min / lambda_max at each point, 0 where no eigenvalue is negative, inf where none is positive.
+def curvature_ratios(hessian: HessianMap) -> Array:
+    """How much the loss curves down against up at each point of a Hessian's grid: -lambda_min / lambda_max.
 
-    Returns:
-        None where a point is missing or its loss is not finite.
+    0 where no eigenvalue is negative, inf where one is and none is positive; NaN where a point is missing or its loss
+    is not finite.
     """
-    largest, smallest = hessian.lambda_max.ravel(), hessian.lambda_min.ravel()
-    if not (np.all(np.isfinite(largest)) and np.all(np.isfinite(smallest))):
-        return None
-    negative = np.maximum(-smallest, 0.0)
-    safe = np.where(largest > 0, largest, 1.0)
-    return np.where(negative == 0, 0.0, np.where(largest > 0, negative / safe, np.inf))
+    down, up = np.maximum(-hessian.lambda_min, 0.0), np.maximum(hessian.lambda_max, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where((down == 0) & (up >= 0), 0.0, down / up), dtype=np.float64)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from depthscope.analysis.landscape import curvature_ratios
 from depthscope.record.landscape import HessianMap, MapRecord
 from depthscope.report.charts import landscape as charts
 from depthscope.report.charts.landscape import Map
@@ -34,17 +35,6 @@ class Shown:
     key: str
     title: str
     record: MapRecord
-
-
-def ratios(hessian: HessianMap) -> NDArray[np.float64]:
-    """How strongly the loss curves downward against upward, at each point of a Hessian's grid.
-
-    The most negative eigenvalue's size over the largest one: 0 where none is negative, infinite where none is
-    positive but one is negative; NaN where a point is missing.
-    """
-    down, up = np.maximum(-hessian.lambda_min, 0.0), np.maximum(hessian.lambda_max, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where((down == 0) & (up >= 0), 0.0, down / up), dtype=np.float64)
 
 
 def loss_scale(maps: Iterable[Shown]) -> Scale | None:
@@ -98,7 +88,7 @@ def convexity_block(
     curved = [(each, each.record.hessian) for each in maps if each.record.hessian is not None]
     if not curved:
         return None
-    values = [ratios(hessian) for _, hessian in curved]
+    values = [curvature_ratios(hessian) for _, hessian in curved]
     examples = {each.record.spec.hessian_examples for each, _ in curved}
     records = [each.record for each, _ in curved]
     over = any((each[np.isfinite(each)] > 1).any() for each in values)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from depthscope.analysis.landscape import LARGE, curvature_ratios
 from depthscope.record.landscape import MapRecord
 from depthscope.report.charts import Look
 from depthscope.report.citations import LANDSCAPE_SOURCES, bibtex
 from depthscope.report.landscape.conditions import norm, terms
-from depthscope.report.landscape.figures import Shown, convexity_block, loss_scale, map_block, ratios
+from depthscope.report.landscape.figures import Shown, convexity_block, loss_scale, map_block
 from depthscope.report.landscape.sections import Line, curve_block
 from depthscope.report.numbers import number
 from depthscope.report.palette import Series
@@ -20,9 +21,6 @@ from depthscope.report.sheet import Charts, fill, placed
 from depthscope.report.still import finished_block
 from depthscope.report.strings import Lang
 from depthscope.report.words import Words
-
-STRONG = 0.1
-"""A ratio of curvatures above which a point is counted as one that curves downward."""
 
 
 def render_landscape(record: MapRecord, *, title: str, command: str, version: str, lang: Lang = "en") -> bytes:
@@ -133,13 +131,13 @@ def _curvature(record: MapRecord, words: Words) -> list[str]:
     if hessian is None:
         return []
     ends = [float(each.flat[hessian.grid.centre]) for each in (hessian.lambda_max, hessian.lambda_min)]
-    found = ratios(hessian)
+    found = curvature_ratios(hessian)
     known = ~np.isnan(found)
     sentences = []
     if all(map(math.isfinite, ends)):
         sentences.append(words("land.told_curvature", largest=number(ends[0]), smallest=number(ends[1])))
     if known.any():
-        count = int((found[known] > STRONG).sum())
+        count = int((found[known] > LARGE).sum())
         sentences.append(words("land.told_convex", count=f"{count:,}", points=f"{int(known.sum()):,}"))
     return sentences
 

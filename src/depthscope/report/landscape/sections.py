@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from depthscope.analysis.landscape import curvature_ratios
 from depthscope.record.landscape import MapRecord
 from depthscope.report.charts.base import within_shares
 from depthscope.report.charts.section import Slice, along_a_line
 from depthscope.report.landscape import scale as scales
 from depthscope.report.landscape.conditions import conditions
-from depthscope.report.landscape.figures import ratios
 from depthscope.report.palette import Series
 from depthscope.report.shapes import Block, Panel, legend_of
 from depthscope.report.words import Words
@@ -90,7 +90,7 @@ def curve_block(
 
 
 def _ratios(record: MapRecord) -> Values | None:
-    return ratios(record.hessian) if record.hessian is not None else None
+    return curvature_ratios(record.hessian) if record.hessian is not None else None
 
 
 _QUANTITIES: Mapping[str, Callable[[MapRecord], Values | None]] = {
