@@ -28,11 +28,14 @@ class Context:
         device: cpu, cuda or mps.
         data_root: the folder that holds the real data; None lets the data set find or fetch it.
         threads: threads of torch and of BLAS.
+        graphs: record the passes of an update as a CUDA graph; see `train.graphs`. No verb asks for it, as long as
+            nobody has seen on a GPU that the numbers are those of the plain passes (`benchmarks/gpu.sh` looks).
     """
 
     device: str = "cpu"
     data_root: Path | None = None
     threads: int = 1
+    graphs: bool = False
 
 
 def target_of(kind: Kind, name: str, backend: str) -> str:

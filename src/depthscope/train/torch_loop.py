@@ -20,6 +20,7 @@ from depthscope.train.clip import clipper
 from depthscope.train.exact import exact
 from depthscope.train.feed import Feed
 from depthscope.train.gradients import Gradients
+from depthscope.train.graphs import Passes, Replayed, recorder
 from depthscope.train.keeping import WEIGHTS, kept_steps, weights_of
 from depthscope.train.layout import lay_out
 from depthscope.train.lesions import LESION, lesion_rows
@@ -99,6 +100,10 @@ class Run:
         self.resumed, self.prepare = state is not None, prepare
         if state:
             self._resume(state)
+        record = recorder(spec, context)
+        self.passes: Passes = self._passes
+        if record:
+            self.passes = Replayed(self.model, self._passes, record, self.feed.batch_size)
         self.points = points_of(self.model, self.feed.train[0])
         self.measures = Measures(
             spec,
@@ -221,6 +226,15 @@ class Run:
         draws_of_step(self.spec, self.device, self.step + 1)
         set_rate(self.optimizer, lr)
         self.optimizer.zero_grad(set_to_none=True)
+        found = self.passes(x_B, y_B)
+        self.gradients.see(self.step)  # before clipping: a joint norm that is not finite spreads to all of them
+        if self.clip is not None:
+            self.clip()
+        self.optimizer.step()
+        return found
+
+    def _passes(self, x_B: Tensor, y_B: Tensor) -> tuple[Tensor, Tensor | None]:
+        """See `graphs.Passes`."""
         autocast: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
         if self.spec.precision == "bfloat16":
             autocast = torch.autocast(self.device, dtype=torch.bfloat16)
@@ -228,10 +242,6 @@ class Run:
             output = self.model(x_B)
             loss = self.objective.loss(output.float() if self.spec.precision == "bfloat16" else output, y_B)
         loss.backward()  # type: ignore[no-untyped-call]
-        self.gradients.see(self.step)  # before clipping: a joint norm that is not finite spreads to all of them
-        if self.clip is not None:
-            self.clip()
-        self.optimizer.step()
         return loss.detach(), self.objective.hits(output.detach(), y_B)
 
     def _diverged(self, step: int, loss: float) -> Outcome:
