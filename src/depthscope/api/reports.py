@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +23,13 @@ from depthscope.record.folder import default_folder, read_study
 from depthscope.record.landscape import MapRecord
 from depthscope.record.reader import read_records, read_table
 from depthscope.record.run_maps import RunMap, read_run_maps, standing
-from depthscope.study.expand import expand
+from depthscope.record.schema import RunRecord
+from depthscope.study.expand import Plan, expand
 from depthscope.study.study import with_seeds
 from depthscope.study.toml import bundled, load
+
+KEPT_BYTES = 256 * 2**20
+"""Of tables, kept in memory for the figures that ask for one again; the first that come, as all are asked in turn."""
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
@@ -78,10 +83,24 @@ def results(folder: str | Path) -> Results:
     at = Path(folder)
     plan = expand(read_study(at))
     records, _ = read_records(at, list(plan.runs))
+    return joined(plan, at, records)
+
+
+def joined(plan: Plan, at: Path, records: Mapping[str, RunRecord]) -> Results:
+    """The plan of the study in folder `at`, joined with records that were read from there."""
+    kept: dict[tuple[str, str], pa.Table] = {}
+    room = KEPT_BYTES
 
     def load_table(run_id: str, table: str) -> pa.Table | None:
+        nonlocal room
+        if (run_id, table) in kept:
+            return kept[run_id, table]
         # What lies beside a record without being named in it is none of its tables.
-        return read_table(at, run_id, table) if table in records[run_id].tables else None
+        found = read_table(at, run_id, table) if table in records[run_id].tables else None
+        if found is not None and found.nbytes <= room:
+            room -= found.nbytes
+            kept[run_id, table] = found
+        return found
 
     def load_maps(run_id: str) -> tuple[MapRecord, ...]:
         record, specs = records.get(run_id), plan.maps.get(run_id, ())
@@ -108,7 +127,13 @@ def make_report(
     """
     chosen = check_lang(lang)
     at = Path(folder)
-    found = results(at)
+    return report_of(results(at), at, lang=chosen, figures=figures, named=named)
+
+
+def report_of(
+    found: Results, at: Path, *, lang: Lang, figures: bool = False, named: str | Path | None = None
+) -> Report:
+    """See `make_report`: of records that were read already."""
     # Drawing is loaded here: a study that is only planned or watched needs no altair.
     from depthscope.report.export import figures as draw
     from depthscope.report.export import png, svg
@@ -116,7 +141,7 @@ def make_report(
 
     made = Report(
         folder=at,
-        lang=chosen,
+        lang=lang,
         results=found,
         findings=judge(found),
         page=at / "report.html",
@@ -127,10 +152,10 @@ def make_report(
     pyarrow.csv.write_csv(found.tidy(), sink)
     write_bytes(at / "table.csv", sink.getvalue())
     write_json(at / "findings.json", made.document)
-    page = render(found, made.findings, lang=chosen, command=made.command)
+    page = render(found, made.findings, lang=lang, command=made.command)
     write_bytes(made.page, page)
     if figures:
-        for name, spec in draw(found, made.findings, lang=chosen).items():
+        for name, spec in draw(found, made.findings, lang=lang).items():
             write_bytes(at / "figures" / f"{name}.svg", svg(spec))
             write_bytes(at / "figures" / f"{name}.png", png(spec))
     return made

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow.compute as pc
+
 from depthscope.analysis.curves import mean_curve
-from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.table import Results
 from depthscope.analysis.units import squared
 from depthscope.report.charts.bands import Band, Bound, by_step
 from depthscope.report.charts.lines import Line
@@ -49,7 +51,7 @@ def curvature_blocks(results: Results, view: View, words: Words) -> list[Block]:
 
 
 def _step_block(results: Results, view: View, words: Words) -> list[Block]:
-    found = {name: _logged(results, view, "smoothness", name) for pair in STEP.values() for name in pair}
+    found = _logged(results, view, "smoothness", {name for pair in STEP.values() for name in pair})
     places = _places(view, found["smoothness"][0])
     if not places:
         return []
@@ -86,8 +88,8 @@ def _step_block(results: Results, view: View, words: Words) -> list[Block]:
 
 
 def _sharpness_block(results: Results, view: View, words: Words) -> list[Block]:
-    curves, _ = _logged(results, view, "sharpness", "lambda_max")
-    edges, _ = _logged(results, view, "sharpness", "edge")
+    found = _logged(results, view, "sharpness", ("lambda_max", "edge"))
+    (curves, _), (edges, _) = found["lambda_max"], found["edge"]
     places = _places(view, curves)
     if not places:
         return []
@@ -122,27 +124,28 @@ def _sharpness_block(results: Results, view: View, words: Words) -> list[Block]:
     ]
 
 
-def _logged(results: Results, view: View, split: str, quantity: str) -> tuple[dict[tuple[str, float, int], Curve], int]:
-    """The curves of all runs, and how many of their values were no finite numbers."""
-    found: dict[tuple[str, float, int], Curve] = {}
-    lost = 0
+def _logged(
+    results: Results, view: View, split: str, names: Collection[str]
+) -> dict[str, tuple[dict[tuple[str, float, int], Curve], int]]:
+    """Of each quantity the curves of all runs, and how many of their values were no finite numbers."""
+    curves: dict[str, dict[tuple[str, float, int], Curve]] = {name: {} for name in names}
+    lost = dict.fromkeys(names, 0)
     for row in view.rows:
-        values = _values(results, row, split, quantity)
-        finite = {step: value for step, value in values.items() if value is not None and math.isfinite(value)}
-        lost += len(values) - len(finite)
-        if finite:
-            found[row.cell.arm, view.at(row), row.cell.seed] = finite
-    return found, lost
-
-
-def _values(results: Results, row: ResultRow, split: str, quantity: str) -> dict[int, float | None]:
-    table = results.load_table(row.cell.run_id, "metrics") if row.record is not None else None
-    if table is None:
-        return {}
-    columns = (table.column(name).to_pylist() for name in ("step", "split", "quantity", "value"))
-    return {
-        step: value for step, where, what, value in zip(*columns, strict=True) if where == split and what == quantity
-    }
+        table = results.load_table(row.cell.run_id, "metrics") if row.record is not None else None
+        if table is None:
+            continue
+        table = table.filter(pc.equal(table.column("split"), split))
+        columns = (table.column(name).to_pylist() for name in ("step", "quantity", "value"))
+        found: dict[str, dict[int, float | None]] = {}
+        for step, quantity, value in zip(*columns, strict=True):
+            found.setdefault(quantity, {})[step] = value
+        for name in found.keys() & curves.keys():
+            values = found[name]
+            finite = {step: value for step, value in values.items() if value is not None and math.isfinite(value)}
+            lost[name] += len(values) - len(finite)
+            if finite:
+                curves[name][row.cell.arm, view.at(row), row.cell.seed] = finite
+    return {name: (curves[name], lost[name]) for name in names}
 
 
 def _places(view: View, curves: Curves) -> tuple[float, ...]:
