@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The day a GPU is at hand: the four networks of the full CIFAR-10 study (and option B) at one seed, and a table.
-# One call, resumable: called again it does only what is missing. DATA names the folder of the images; RESULTS where
-# the records go (default results/cifar10-full). WORKERS runs share the GPU (default 6: one a network).
+# The day a GPU is at hand. One call under 8 minutes says in a table what the CUDA path does (benchmarks/gpu.py); OUT
+# names a folder for the same in numbers.
+#
+# With STUDY=full it goes on with the four networks of the full CIFAR-10 study (and option B) at one seed, and a table
+# of them: that takes longer. It is resumable: called again it does only what is missing. DATA names the folder of the
+# images; RESULTS where the records go (default results/cifar10-full). WORKERS runs share the GPU (default 6).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${PYTHON:=python3}" "${RESULTS:=results/cifar10-full}" "${WORKERS:=6}"
-command -v depthscope >/dev/null || "$PYTHON" -m pip install --quiet --editable '.[torch]'
-"$PYTHON" - <<'PY'
-import torch
-assert torch.cuda.is_available(), "no CUDA device here"
-print(torch.cuda.get_device_name(), "torch", torch.__version__)
-PY
-depthscope run cifar10 --size full --seeds 1 --device cuda --workers "$WORKERS" --out "$RESULTS" ${DATA:+--data "$DATA"}
+: "${PYTHON:=python3}" "${RESULTS:=results/cifar10-full}" "${WORKERS:=6}" "${STUDY:=}"
+"$PYTHON" -c "import depthscope, torch" 2>/dev/null || "$PYTHON" -m pip install --quiet --editable '.[torch]'
+"$PYTHON" benchmarks/gpu.py ${OUT:+--out "$OUT"}
+[ "$STUDY" = full ] || exit 0
+"$PYTHON" -c "from depthscope.cli.main import main; main()" run cifar10 --size full --seeds 1 --device cuda --workers "$WORKERS" --out "$RESULTS" ${DATA:+--data "$DATA"}
 "$PYTHON" - "$RESULTS/table.csv" <<'PY'
 import csv
 import sys

@@ -89,7 +89,15 @@ class Stopwatch:
             self.last = time.perf_counter()
 
 
-def study(text: str, *, size: str | None = None, seeds: int | None = None, data: str | None = None) -> Took:
+def study(
+    text: str,
+    *,
+    size: str | None = None,
+    seeds: int | None = None,
+    data: str | None = None,
+    device: str = "cpu",
+    workers: int = CORES,
+) -> Took:
     """A whole study in a folder of its own, its page included."""
     heard = Stopwatch()
     with tempfile.TemporaryDirectory() as scratch:
@@ -101,7 +109,8 @@ def study(text: str, *, size: str | None = None, seeds: int | None = None, data:
             size=size,
             seeds=seeds,
             data=data,
-            workers=CORES,
+            device=device,
+            workers=workers,
             watcher=api.Watcher(on_event=heard.hear),
         )
         ended = time.perf_counter()

@@ -54,7 +54,7 @@ def spec(depth: int, precision: str, *, measures: tuple[str, ...] = ()) -> RunSp
             "batch_size": 128,
             "optimizer": "sgd",
             "optimizer_options": {"momentum": 0.9, "weight_decay": 1e-4},
-            "epochs": 10_000,
+            "epochs": 100,
             "measures": measures,
         }
     )

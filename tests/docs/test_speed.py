@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -87,8 +88,9 @@ def test_every_record_kept_says_on_what_and_when(path: Path) -> None:
 
 def test_growth_is_a_table_a_record() -> None:
     made = load("make_speed")
-    record = {"what": "A study", "want": "little", "along": "runs", "at": [10, 1000], "processor_s": [0.5, 3.0]}
-    record |= {"memory_mib": [80.0, 1200.0], "page_mb": [0.5, 2.0], "times": 3, "machine": "a machine", "when": "day"}
+    record: dict[str, Any] = {"what": "A study", "want": "little", "along": "runs", "at": [10, 1000]}
+    record |= {"processor_s": [0.5, 3.0], "memory_mib": [80.0, 1200.0], "page_mb": [0.5, 2.0], "times": 3}
+    record |= {"machine": "a machine", "when": "day"}
     found = made.growth({"study": record}).splitlines()
     assert found[2] == "| runs | time of the processor | peak memory | page |"
     assert found[4:6] == ["| 10 | 500 ms | 80 MiB | 0.50 MB |", "| 1,000 | 3 s | 1,200 MiB | 2.00 MB |"]
@@ -135,6 +137,23 @@ def test_the_sample_of_the_quick_study_is_a_tenth_of_it() -> None:
     assert len(studies.runs_of(text, size="quick")) == 6 * studies.SEEDS[1]
     assert len(studies.runs_of(studies.SWEEP)) == 6
     assert studies.Took(begin=4.0, runs=10.0, end=6.0).counted(0.1) == pytest.approx(11.0)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_the_script_for_a_gpu_says_clearly_that_there_is_none(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("a CUDA device is here")
+    done = subprocess.run(
+        ["bash", str(ROOT / "benchmarks" / "gpu.sh")],
+        capture_output=True,
+        text=True,
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHON": sys.executable, "OUT": str(tmp_path)},
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1] == "gpu: no CUDA device here; wanted one (torch.cuda.is_available())."
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_makefile_has_it_in_one_command() -> None:
