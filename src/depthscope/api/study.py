@@ -103,7 +103,7 @@ def run(
         UserError: bad input; nothing has been written.
         KeyboardInterrupt: interrupted; what is recorded stays, and the same call continues.
     """
-    from depthscope.api.reports import check_lang, make_report
+    from depthscope.api.reports import check_lang, joined, make_report, report_of
     from depthscope.report.citations import bibtex
 
     watcher = watcher or Watcher()
@@ -113,7 +113,7 @@ def run(
     folder = named.absolute()
     if named.is_absolute() and named.is_relative_to(Path.cwd()):
         named = named.relative_to(Path.cwd())
-    check_lang(lang)
+    chosen_lang = check_lang(lang)
     bibtex(planned.study.sources)  # an unknown source is told now, and not when all the runs are done
     check_folder(folder, planned.study)
     check_executor(executor, workers, address)
@@ -161,7 +161,8 @@ def run(
     if not left and not maps:
         write_study(folder, planned.study)
         _export(planned, folder, logs, watcher)
-        return make_report(folder, lang=lang, figures=figures, named=named)
+        found = joined(planned, folder, records)
+        return report_of(found, folder, lang=chosen_lang, figures=figures, named=named)
     elsewhere = sum(is_held(folder, spec.run_id) for task in left for spec in task.specs)
     if elsewhere:
         others = "1 of these runs" if elsewhere == 1 else f"{elsewhere} of these runs"
