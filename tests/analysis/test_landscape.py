@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from depthscope.analysis.landscape import curvature_ratios, map_figures, rise, roughness, run_figures
+from depthscope.analysis.landscape import curvature_ratios, map_figures, rise, roughness, run_figures, spreads
 from depthscope.record.landscape import HessianMap, MapHead, MapRecord, MapSource
 from depthscope.record.schema import Provenance
 from depthscope.study.landscape import Grid, MapSpec
@@ -126,3 +126,17 @@ def test_eigenvalues_are_asked_of_the_first_planes_alone() -> None:
     assert found == map_figures(first)
     unfinished = map_of(A**2, 0, eigenvalues([4.0, np.nan, 4.0], [0.5, np.nan, -2.0]))
     assert run_figures([unfinished, map_of(A**2, 1)], 2) == {"landscape_roughness": 0.0}
+
+
+def test_what_the_directions_change_stands_beside_what_a_seed_changes() -> None:
+    decades = {(0, 0): 1.0, (0, 1): 1.5, (1, 0): 3.0, (1, 1): 3.1}  # (run, plane) -> rise of a map of three points
+
+    def run_of(number: int) -> list[MapRecord]:
+        return [map_of(10.0 ** (np.array([1.5, 0.0, 1.5]) * decades[number, plane]), plane) for plane in (0, 1)]
+
+    found = {each.metric: each for each in spreads([[run_of(0), run_of(1)]])}
+    assert found["landscape_rise"].planes == pytest.approx((0.5 + 0.1) / 2)
+    assert found["landscape_rise"].seeds == pytest.approx((2.0 + 1.6) / 2)
+    assert found["landscape_roughness"].planes == 0
+    assert spreads([[run_of(0)], [run_of(1)]]) == ()  # no cell has two runs
+    assert spreads([[run_of(0)[:1], run_of(1)[:1]]]) == ()  # no run has two planes

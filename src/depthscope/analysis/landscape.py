@@ -8,6 +8,8 @@ how steep the walls are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,53 @@ def run_figures(maps: Sequence[MapRecord], planes: int) -> dict[str, float]:
         if values and len(values) == len(asked):
             found[name] = float(np.mean(values))
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How far a figure of maps depends on the directions, and how far on the run.
+
+    Attributes:
+        metric: its name.
+        planes: mean difference between two planes of one run.
+        seeds: mean difference between two runs of one cell, on planes of the same directions.
+    """
+
+    metric: str
+    planes: float
+    seeds: float
+
+
+def spreads(cells: Sequence[Sequence[Sequence[MapRecord]]]) -> tuple[Spread, ...]:
+    """Of each figure that every plane has: what a choice of directions changes, beside what a seed changes.
+
+    Args:
+        cells: the maps of each run of each cell.
+
+    Returns:
+        None of them where no run has two planes, or no cell two runs.
+    """
+    found = []
+    for metric in METRICS:
+        if metric in OF_EIGENVALUES:
+            continue
+        tables = [
+            [
+                {each.spec.seed: each_of[metric] for each in run if metric in (each_of := map_figures(each))}
+                for run in cell
+            ]
+            for cell in cells
+        ]
+        planes = [abs(a - b) for cell in tables for run in cell for a, b in combinations(run.values(), 2)]
+        seeds = [
+            abs(one[plane] - other[plane])
+            for cell in tables
+            for one, other in combinations(cell, 2)
+            for plane in one.keys() & other.keys()
+        ]
+        if planes and seeds:
+            found.append(Spread(metric=metric, planes=float(np.mean(planes)), seeds=float(np.mean(seeds))))
+    return tuple(found)
 
 
 def roughness(loss: Array) -> float | None:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from depthscope.analysis.landscape import spreads
 from depthscope.analysis.table import ResultRow, Results
 from depthscope.record.landscape import MapRecord
 from depthscope.report.content import View, views
 from depthscope.report.landscape.figures import Shown, convexity_block, loss_scale, map_block
 from depthscope.report.landscape.sections import Line, curve_block
+from depthscope.report.numbers import number
 from depthscope.report.shapes import Block
 from depthscope.report.words import Words
 
@@ -101,7 +103,7 @@ def _maps(view: View, cells: Cells, words: Words) -> tuple[tuple[Block, ...], tu
     more = len(everything) > len(chosen)
     arms, places = {arm for arm, _ in order}, {place for _, place in order}
     columns = min(len(arms) if len(arms) > 1 else len(places), MOST_COLUMNS)
-    notes = [words("land.chosen_seeds", count=len(everything))] if more else []
+    notes = [words("land.chosen_seeds", count=len(everything)), *_spread(cells, words)] if more else []
     key = f"landscape-{view.key}"
     shown = [
         map_block(chosen, words, key=key, heading=words("land.maps"), scale=scale, columns=columns, notes=notes),
@@ -122,6 +124,25 @@ def _maps(view: View, cells: Cells, words: Words) -> tuple[tuple[Block, ...], tu
         convexity_block(named, words, key=f"all-convexity-{view.key}", heading="", columns=MOST_COLUMNS),
     ]
     return tuple(each for each in shown if each), tuple(each for each in folded if each)
+
+
+def _spread(cells: Cells, words: Words) -> list[str]:
+    """What depends on the choice of directions, where runs have several planes."""
+    runs: list[list[list[MapRecord]]] = []
+    for maps in cells.values():
+        by_run: dict[str, list[MapRecord]] = {}
+        for row, record in maps:
+            by_run.setdefault(row.cell.run_id, []).append(record)
+        runs.append(list(by_run.values()))
+    return [
+        words(
+            "land.spread",
+            metric=words(f"metric.{each.metric}"),
+            planes=number(each.planes),
+            seeds=number(each.seeds),
+        )
+        for each in spreads(runs)
+    ]
 
 
 def _shown(view: View, key: tuple[str, float], row: ResultRow, record: MapRecord, words: Words) -> Shown:
