@@ -19,6 +19,8 @@ from results import arm_names, content, fill, part_title, pictures, table
 
 import depthscope
 from depthscope.analysis.table import ResultRow
+from depthscope.report.landscape.study import landscapes
+from depthscope.report.words import Words
 
 DOCS = Path(__file__).resolve().parent
 PAGES = {
@@ -47,7 +49,11 @@ def main(folders: list[Path], docs: Path = DOCS) -> None:
         name = report.results.study.name
         if name not in PAGES:
             raise SystemExit(f"{folder} holds study {name!r}; wanted one of {', '.join(PAGES)}")
-        pieces = [content(report, pictures(folder, docs / "figures", name, FIGURES[name])), samples(report)]
+        pieces = [
+            content(report, pictures(folder, docs / "figures", name, FIGURES[name])),
+            samples(report),
+            directions(report),
+        ]
         page = docs / PAGES[name]
         text = fill(page.read_text(encoding="utf-8"), name, "\n\n".join(piece for piece in pieces if piece))
         page.write_text(text, encoding="utf-8")
@@ -71,6 +77,13 @@ def samples(report: depthscope.Report) -> str:
             table(["arm", "depth", "sample", "train loss"], lines, words=3),
         ]
     return "\n\n".join(pieces)
+
+
+def directions(report: depthscope.Report) -> str:
+    """What the choice of directions changes in a study's maps, beside what a seed changes; empty without maps."""
+    words = Words("en")
+    told = [each for section in landscapes(report.results, words) for each in section.spread]
+    return " ".join(told)
 
 
 def _sample(row: ResultRow) -> str:

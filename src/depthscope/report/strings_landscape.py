@@ -53,9 +53,8 @@ LANDSCAPE: dict[str, tuple[str, str]] = {
         "每格显示中心损失居于各种子中间的那次运行，取第一组方向的平面；全部 {count} 幅图见下。",
     ),
     "land.spread": (
-        "What depends on the directions: the {metric} differs by {planes} between two planes of one network, and by "
-        "{seeds} between two seeds, on average.",
-        "方向选择的影响：{metric}在同一网络的两个平面之间平均相差 {planes}，在两个种子之间平均相差 {seeds}。",
+        "On average, two planes of one network differ by {planes} in this figure, and two seeds by {seeds}: {metric}.",
+        "就此指标而言，同一网络的两个平面平均相差 {planes}，两个种子平均相差 {seeds}：{metric}。",
     ),
     "land.odd": (
         "{count} {count:point is|points are} not finite and left hatched.",

@@ -34,6 +34,7 @@ class Section:
         all_maps: of every run and plane, where there are more; those of curvature behind.
         count: how many maps there are.
         records: all of them.
+        spread: sentences on what depends on the choice of directions.
     """
 
     view: View
@@ -41,6 +42,7 @@ class Section:
     all_maps: tuple[Block, ...]
     count: int
     records: tuple[MapRecord, ...]
+    spread: tuple[str, ...]
 
 
 def landscapes(results: Results, words: Words) -> list[Section]:
@@ -66,6 +68,7 @@ def section(view: View, load: LoadMaps, words: Words) -> Section | None:
         all_maps=folded,
         count=sum(map(len, planes.values())),
         records=records,
+        spread=tuple(_spread(planes, words)),
     )
 
 
