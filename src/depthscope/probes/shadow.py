@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -67,8 +68,12 @@ class Shadow:
         return moved
 
 
-def bare_copy(model: nn.Module) -> nn.Module:
+def bare_copy(model: nn.Module, given: Mapping[int, object] | None = None) -> nn.Module:
     """A deep copy without the hooks of modules, of the same dtype and on the same device.
+
+    Args:
+        model: only read.
+        given: what stands in the copy in place of objects of the model, by their `id`.
 
     Raises:
         UserError: `copy.deepcopy` cannot copy the model.
@@ -80,7 +85,7 @@ def bare_copy(model: nn.Module) -> nn.Module:
         for module in model.modules()
         for name, table in vars(module).items()
         if name.endswith("_hooks") and isinstance(table, dict)
-    }
+    } | dict(given or {})
     try:
         return copy.deepcopy(model, memo)
     except Exception as error:  # whatever the model's own attributes raise

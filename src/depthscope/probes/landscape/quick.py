@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from depthscope.probes.copies import cast, copy_of, recast, restarted
 from depthscope.probes.guard import as_found
-from depthscope.probes.landscape.copies import copy_of, restarted
 from depthscope.probes.landscape.filters import filters_of
 from depthscope.probes.landscape.usage import Usage, usage_of
 from depthscope.probes.landscape.weights import Weights
@@ -157,8 +157,8 @@ def quick(plain: nn.Module, weights: Weights, batches: Sequence[Batch], *, fold:
     home = next((each.device.type for each in plain.parameters()), "cpu")
     if home == "mps":  # which has no float64 to compare in
         return standing
-    wide = copy_of(plain).double()
-    few = _few(batches[0]).converted(_wide)
+    wide = recast(copy_of(plain), torch.float64)
+    few = _few(batches[0]).converted(lambda tensor: cast(tensor, torch.float64))
     try:
         usage = usage_of(wide, few)
     except Exception:  # whatever a model does that cannot be followed: it is evaluated as it is
@@ -227,7 +227,3 @@ def _few(batch: Batch) -> Batch:
     if not all(each.ndim and each.shape[0] == num for each in tensors_of((batch.args, dict(batch.kwargs)))):
         return batch
     return batch.converted(lambda tensor: tensor[:_EXAMPLES] if tensor.ndim else tensor)
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor

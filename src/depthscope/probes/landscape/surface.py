@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from depthscope.core.errors import UserError, shown
+from depthscope.probes.copies import cast, copy_of, recast, restarted
 from depthscope.probes.guard import as_found, undisturbed, unwrapped
-from depthscope.probes.landscape.copies import copy_of, restarted
 from depthscope.probes.landscape.directions import Directions
 from depthscope.probes.landscape.quick import Plain, quick
 from depthscope.probes.landscape.renorm import reestimated
@@ -98,7 +98,7 @@ class Surface:
             raise UserError("landscape: MPS has no float64. Wanted precision float32, or device cpu.")
         read = [replace(read_batch(each, model, with_loss=True), closed=True) for each in batches]
         with undisturbed(self.device):
-            self._plain = copy_of(model).to(self.device).to(dtype=self._dtype).eval()
+            self._plain = recast(copy_of(model).to(self.device), self._dtype).eval()
             self._batches = [each.converted(self._converted) for each in read]
             weights = Weights(self._plain, directions)
             self._moved = Plain(copy_of(self._plain), weights)
@@ -155,11 +155,11 @@ class Surface:
         """
         point = self._checked(coordinates)
         with undisturbed(self.device), torch.no_grad():
-            copy = copy_of(self._plain).to(dtype=dtype)
+            copy = recast(copy_of(self._plain), dtype)
             Plain(copy, self._moved.weights).move(point)
             if self._norm == "batch":
                 restarted(self.device)
-                reestimated(copy, [each.converted(lambda tensor: _as(tensor, dtype)) for each in self._batches])
+                reestimated(copy, [each.converted(lambda tensor: cast(tensor, dtype)) for each in self._batches])
         yield copy
 
     def _has_no_state(self) -> bool:
@@ -179,11 +179,7 @@ class Surface:
         return torch.autocast(self.device.type, torch.bfloat16) if wanted else nullcontext()
 
     def _converted(self, tensor: Tensor) -> Tensor:
-        return _as(tensor.detach().to(self.device), self._dtype)
-
-
-def _as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+        return cast(tensor.detach().to(self.device), self._dtype)
 
 
 def _home(model: nn.Module) -> torch.device:
