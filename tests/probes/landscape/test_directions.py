@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations as newer
 
 from depthscope.core.errors import UserError
 from depthscope.core.streams import stream
@@ -74,6 +75,56 @@ def test_every_filter_has_its_weights_norm() -> None:
                 assert float(drawn.norm()) == pytest.approx(float(weight.norm()), rel=1e-6)
     assert not found.axes[0]["embedding.weight"][2].any()  # the padding's row is 0
     assert found.axes[0]["embedding.weight"][1].any()
+
+
+class AdaNorm(nn.Linear):
+    """A layer by what it is, whatever it is called."""
+
+
+class Scaled(nn.Module):
+    """Layer scale, and a table of positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((4, 1, 1), 1e-6))
+        self.positions = nn.Parameter(torch.randn(1, 9, 6))
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        (lambda: newer.weight_norm(nn.Linear(5, 8)), {"original0": None, "original1": 0}),
+        (lambda: newer.weight_norm(nn.Linear(1, 8)), {"original0": None, "original1": 0}),
+        (lambda: newer.weight_norm(nn.Conv2d(4, 6, 3)), {"original0": None, "original1": 0}),
+        (lambda: newer.weight_norm(nn.ConvTranspose2d(4, 6, 3), dim=1), {"original0": None, "original1": 1}),
+        (lambda: newer.spectral_norm(nn.ConvTranspose2d(4, 6, 3)), {"original": 1}),
+        (lambda: newer.orthogonal(nn.Linear(5, 5)), {"original": 0}),
+        (lambda: nn.utils.weight_norm(nn.Linear(5, 8)), {"weight_g": None, "weight_v": 0}),
+        (lambda: nn.utils.weight_norm(nn.ConvTranspose2d(4, 6, 3, groups=2), dim=1), {"weight_g": None, "weight_v": 1}),
+        (lambda: nn.utils.spectral_norm(nn.ConvTranspose2d(4, 6, 3)), {"weight_orig": 1}),
+        (lambda: AdaNorm(5, 8), {"weight": 0}),
+        (lambda: nn.Linear(1, 8), {"weight": 0}),
+        (Scaled, {"gamma": None, "positions": 0}),
+    ],
+)
+def test_weights_that_are_made_and_gains(make: Any, wanted: dict[str, int | None]) -> None:
+    torch.manual_seed(0)
+    model = make()
+    found = directions(model, axes=1, seed=0)
+    axes = {name.rpartition(".")[2]: axis for name, axis in found.filter_axis.items()}
+    axes.pop("bias", None)
+    assert axes == wanted
+    for name, parameter in model.named_parameters():
+        drawn, axis = found.axes[0][name], found.filter_axis[name]
+        assert bool(drawn.any()) == (axis is not None)
+        if axis is not None:
+            groups = getattr(model, "groups", 1)
+            one, other = (t.detach().double().chunk(groups) for t in (drawn, parameter))
+            for each, of in zip(one, other, strict=True):
+                dims = [dim for dim in range(each.ndim) if dim != axis]
+                squares = of.square().sum(dims)
+                assert each.square().sum(dims).numpy() == pytest.approx(squares.numpy(), rel=1e-6)
 
 
 def test_entries_are_those_of_the_named_streams() -> None:
