@@ -51,6 +51,10 @@ class Plain:
         """A tensor of a batch as the model has it fastest."""
         return tensor
 
+    def anew(self, plain: nn.Module) -> Plain:
+        """The same of a model as it was when this was made."""
+        return Plain(copy_of(plain), self.weights)
+
 
 class Quick(Plain):
     """The model changed; `plain` is only read.
@@ -74,6 +78,7 @@ class Quick(Plain):
     ) -> None:
         model = copy_of(plain)
         super().__init__(model, weights)
+        self._changes: dict[str, Any] = {"folds": folds, "overwrites": overwrites, "channels_last": channels_last}
         modules: dict[str, Any] = dict(model.named_modules())
         self._folds = [_Fold(plain, modules, layer, norm) for layer, norm in folds]
         for name in overwrites:
@@ -95,6 +100,10 @@ class Quick(Plain):
         """See `Plain`."""
         last = self._channels_last and tensor.ndim == 4
         return tensor.contiguous(memory_format=torch.channels_last) if last else tensor
+
+    def anew(self, plain: nn.Module) -> Plain:
+        """See `Plain`."""
+        return Quick(plain, self.weights, **self._changes)
 
 
 class _Fold:

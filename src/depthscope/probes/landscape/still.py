@@ -1,4 +1,7 @@
-"""Whether a model stays as it is when it runs, so that nothing has to be put back after it."""
+"""Whether a model stays as it is when it runs, so that nothing has to be put back after it.
+
+Told in two ways: exactly, by copies of all tensors (`stays`), and in little time, at every point (`Marks`).
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,33 @@ def stays(model: nn.Module, run: Callable[[], object]) -> bool:
     )
 
 
+class Marks:
+    """What a model holds now, to tell by identities, values and torch's counts of writes whether it has changed.
+
+    It takes a small share of a pass. A write that torch does not count, as through NumPy's view, is not seen.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._held, self._versions = self._now()
+
+    def _now(self) -> tuple[list[Any], list[int]]:
+        held = list(_contents(self._model))
+        return held, [each._version for each in held if isinstance(each, Tensor) and not each.is_inference()]
+
+    def stand(self) -> bool:
+        """Whether the model still holds the same."""
+        held, versions = self._now()
+        return (
+            len(held) == len(self._held)
+            and versions == self._versions
+            and all(
+                one is other or (not _is_object(one) and _alike(one, other))
+                for one, other in zip(self._held, held, strict=True)
+            )
+        )
+
+
 def may_compile() -> bool:
     """Whether something in this process may be compiled as it runs."""
     return "torch._dynamo" in sys.modules
@@ -57,6 +87,10 @@ def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
             yield from _inside(item, seen)
     else:
         yield value
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
 
 
 def _is_object(value: Any) -> bool:

@@ -20,7 +20,7 @@ from depthscope.probes.guard import as_found, undisturbed, unwrapped
 from depthscope.probes.landscape.directions import Directions
 from depthscope.probes.landscape.quick import Plain, quick
 from depthscope.probes.landscape.renorm import reestimated
-from depthscope.probes.landscape.still import may_compile, stays
+from depthscope.probes.landscape.still import Marks, may_compile, stays
 from depthscope.probes.landscape.weights import Weights
 from depthscope.probes.lesion import Judge
 from depthscope.probes.measure.batch import read_batch
@@ -125,21 +125,40 @@ class Surface:
         Raises:
             UserError: another number of coordinates than of axes; the model raised.
         """
-        model, totals = self._moved.model, dict[str, float]()
         point = self._checked(coordinates)
         with undisturbed(self.device), torch.no_grad():
             self._moved.move(point)
-            with nullcontext() if self._stays and not may_compile() else as_found(model):
-                restarted(self.device)
-                if self._norm == "batch":
-                    with self._cast():
-                        reestimated(model, self._batches)
-                for batch in self._batches:
-                    args, kwargs, _ = batch.fresh()
-                    with told(model, batch), self._cast():
-                        output = model(*args, **kwargs)
-                    for name, value in self._judge(output, batch.fresh_targets()).items():
-                        totals[name] = totals.get(name, 0.0) + float(value) * batch.num_examples
+            if self._stays and not may_compile():
+                found = self._unguarded()
+                if found is not None:
+                    return found
+                self._moved.move(point)
+            with as_found(self._moved.model):
+                return self._figures()
+
+    def _unguarded(self) -> dict[str, float] | None:
+        """Figures where the model stands; None, and it is put back, where it has changed itself after all."""
+        marks, figures = Marks(self._moved.model), None
+        try:
+            figures = self._figures()
+        finally:
+            if figures is None or not marks.stand():  # some change themselves at some points alone
+                figures, self._stays = None, False
+                self._moved = self._moved.anew(self._plain)
+        return figures
+
+    def _figures(self) -> dict[str, float]:
+        model, totals = self._moved.model, dict[str, float]()
+        restarted(self.device)
+        if self._norm == "batch":
+            with self._cast():
+                reestimated(model, self._batches)
+        for batch in self._batches:
+            args, kwargs, _ = batch.fresh()
+            with told(model, batch), self._cast():
+                output = model(*args, **kwargs)
+            for name, value in self._judge(output, batch.fresh_targets()).items():
+                totals[name] = totals.get(name, 0.0) + float(value) * batch.num_examples
         num = sum(batch.num_examples for batch in self._batches)
         return {name: total / num for name, total in totals.items()}
 
