@@ -52,6 +52,8 @@ def test_it_shows_itself() -> None:
     text = str(found)
     assert text.startswith("Sequential: curvature of the loss, 29 parameters, 30 examples\n")
     assert "residual |Hv - lambda v|" in text
+    assert "share below -1% of the largest" in text
+    assert repr(found) == f"<Curvature of {text.splitlines()[0]}>"
     assert "Batch norm: by each batch's own statistics" in text
     assert "Dropout: off." in text
     frame = found.to_pandas().set_index("quantity")
@@ -59,7 +61,7 @@ def test_it_shows_itself() -> None:
     assert frame.loc["largest", "kind"] == "residual"
     assert found.trace is not None
     assert frame.loc["trace", "uncertainty"] == found.trace.standard_error > 0
-    assert 0 <= frame.loc["share_negative", "value"] < 1
+    assert 0 <= frame.loc["share_below", "value"] < 1
     document = json.loads(found.to_json())
     assert document["extremes"]["largest"] == found.largest
     assert set(document["density"]) == {"values", "weights", "num_products", "exact"}
@@ -79,7 +81,7 @@ def test_the_fraction_that_is_negative_is_that_of_the_spectrum() -> None:
     found = depthscope.curvature(Saddle(), torch.ones(2, 1), what=("extremes", "trace", "density"))
     rows = {name: value for name, value, _, _ in found.rows()}
     assert (rows["largest"], rows["smallest"], rows["trace"]) == pytest.approx((1, -3, -1))
-    assert (rows["share_negative"], rows["share_near_zero"]) == (0.25, 0.25)
+    assert (rows["share_below"], rows["share_near_zero"]) == (0.25, 0.25)
 
 
 def test_a_loss_that_is_not_finite_has_no_curvature_and_says_so() -> None:
@@ -113,12 +115,13 @@ def test_random_draws_are_said() -> None:
         ({"tol": 0.0}, "tol: wanted"),
         ({"samples": 1}, "samples: wanted 2"),
         ({"data": None}, "no data"),
-        ({"data": (X[:0], Y[:0])}, "holds no example"),
+        ({"data": (X[:0], Y[:0])}, "curvature: the data hold none"),
         ({"data": 3}, "curvature: data: wanted"),
         ({"model": 3}, "wanted a torch.nn.Module or package.module:factory"),
         ({"model": "no_such_module_here:net"}, "can be imported"),
         ({"loss_fn": 3}, "loss_fn: wanted a function"),
         ({"loss_fn": "msee"}, "Did you mean 'mse'"),
+        ({"data": (X, Y[:, 0])}, "^the loss mse: the output has shape"),
         ({"device": "cpu"}, "measured where it lies"),
     ],
 )

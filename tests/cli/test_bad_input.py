@@ -34,6 +34,28 @@ name = "plain"
 """
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told", "where"),
+    [
+        (("landscape", "--svgg", "x"), "No such option: --svgg", "depthscope landscape"),
+        (("landscape",), "Missing argument 'MODEL'.", "depthscope landscape"),
+        (("run", "mine", "--sedes", "3"), "No such option: --sedes", "depthscope run"),
+        (("plan", "mine", "--lang", "en"), "No such option: --lang", "depthscope plan"),
+        (("lanscape",), "No such command 'lanscape'.", "depthscope"),
+    ],
+)
+def test_an_unknown_option_is_told_with_the_help_of_its_command(
+    call: Call, arguments: tuple[str, ...], told: str, where: str
+) -> None:
+    shell = call(*arguments)
+    assert (shell.code, shell.out, shell.err.count("\n")) == (2, "", 1)
+    assert told in shell.err
+    fault, help_, end = shell.err.rpartition(f" See `{where} --help`.\n")
+    assert (help_ != "", end) == (True, "")
+    assert fault[-1] in ".?"
+    assert fault[-2:] != ".."
+
+
 def refused(call: Call, out: Path, *arguments: object, says: tuple[str, ...], lines: int = 1) -> None:
     """The call is refused as the house promises, and `out` is as it was."""
     before = sorted(out.rglob("*")) if out.exists() else None

@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 from tests.small_net import NAME, write
 
 import depthscope
+from depthscope.analysis.landscape import map_figures
 from depthscope.cli.landscape import progress
 from depthscope.core.errors import UserError
 from depthscope.execute.tell import MapProgress
@@ -100,6 +101,104 @@ def test_a_folder_of_other_things_is_left_alone(call: Call, tmp_path: Path) -> N
     assert done.code == 2
     assert "holds other files and no map" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+
+
+def test_by_default_the_examples_are_at_most_512_and_the_map_is_that_of_their_number(
+    call: Call, tmp_path: Path
+) -> None:
+    asked = [each for each in OWN if each not in ("--examples", "40")]
+    done = call("landscape", *asked, "--executor", "serial", "--hessian-points", "3", "--out", tmp_path / "map")
+    assert done.code == 0, done.err
+    assert "3 x 3 points, 40 examples" in done.out
+    spec = read_map(tmp_path / "map").spec
+    assert (spec.examples, spec.hessian_examples) == (40, 40)
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "map").iterdir()}
+    for same in (asked, (*OWN, "--hessian-examples", "40")):
+        again = call(
+            "landscape", *same, "--executor", "serial", "--hessian-points", "3", "--out", tmp_path / "map", "--json"
+        )
+        assert again.code == 0, again.err
+        assert json.loads(again.out)["map"]["spec"]["examples"] == 40
+    assert {path.name: path.read_bytes() for path in (tmp_path / "map").iterdir()} == kept
+
+
+def test_a_default_map_is_none_of_more_examples_than_the_default(tmp_path: Path) -> None:
+    code = __import__(NAME)
+    x, y = (each.repeat_interleave(14, 0) for each in code.data())
+    settings: dict[str, Any] = {"axes": 1, "points": 3, "out": tmp_path / "map"}
+    depthscope.landscape(code.model(), (x, y), "cross_entropy", examples=560, **settings)
+    with pytest.raises(UserError, match="examples 560, not 512"):
+        depthscope.landscape(code.model(), (x, y), "cross_entropy", **settings)
+
+
+def test_pictures_are_written_and_refused_before_the_work(call: Call, tmp_path: Path) -> None:
+    svg, png = tmp_path / "map.svg", tmp_path / "map.png"
+    done = call("landscape", *OWN, "--executor", "serial", "--svg", svg, "--png", png)
+    assert done.code == 0, done.err
+    assert svg.read_bytes().startswith(b"<svg")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    for option in ("--svg", "--png"):
+        refused = call("landscape", *OWN, "--out", tmp_path / "map", option, tmp_path / "none" / "map")
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "there is no folder" in refused.err
+        assert not (tmp_path / "map").exists()
+
+
+def test_a_map_begun_in_processes_goes_on_in_this_one_and_says_at_once_how_many_points_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from depthscope.execute import points
+
+    heard: list[tuple[int, int]] = []
+
+    def stop(at: MapProgress) -> None:
+        if at.done > 2:
+            raise KeyboardInterrupt
+
+    def prepare(*arguments: Any, **options: Any) -> Any:
+        heard.append((-1, -1))
+        return prepared(*arguments, **options)
+
+    settings: dict[str, Any] = {"data": f"{NAME}:data", "loss_fn": "cross_entropy", "points": 5}
+    whole = depthscope.landscape(f"{NAME}:model", executor="serial", **settings)
+    with pytest.raises(KeyboardInterrupt):
+        depthscope.landscape(f"{NAME}:model", out=tmp_path, workers=1, progress=stop, **settings)
+    left = read_map(tmp_path).missing
+    assert 0 < len(left) < 25
+    prepared = points.prepare
+    monkeypatch.setattr(points, "prepare", prepare)
+    found = depthscope.landscape(
+        f"{NAME}:model",
+        out=tmp_path,
+        executor="serial",
+        progress=lambda at: heard.append((at.before, at.done)),
+        **settings,
+    )
+    there = 25 - len(left)
+    assert heard[:3] == [(there, there), (-1, -1), (there, there)]
+    assert heard[-1] == (there, 25)
+    assert (found.loss == whole.loss).all()
+
+
+def test_a_map_says_what_it_is_of_and_is_short_in_a_list() -> None:
+    code = __import__(NAME)
+    found = depthscope.landscape(code.model(), code.data(), "cross_entropy", points=5, seed=3, extent=0.5, norm="batch")
+    first, of, told, figures = str(found).splitlines()
+    assert first == "Sequential: 5 x 5 points, 40 examples, loss cross_entropy"
+    cosine = found.record.head.facts["cosine"]
+    assert of == (
+        f"Filter-normalised directions of seed 3 (cosine {cosine:.2g}), from -0.5 to 0.5, batch norm re-estimated at "
+        "every point."
+    )
+    assert f"The loss is {found.record.centre_loss:.4g} at the network" in told
+    of_map = map_figures(found.record)
+    assert figures == (
+        f"Roughness {of_map['landscape_roughness']:.3g}, rise {of_map['landscape_rise']:.3g} orders of magnitude."
+    )
+    assert repr(found) == f"<Landscape of {first}>"
+    shown = found._repr_html_()
+    assert shown.startswith("<div><svg")
+    assert first in shown
 
 
 def test_in_python_a_model_object_and_a_name_give_the_same_map() -> None:

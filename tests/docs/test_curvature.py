@@ -26,4 +26,4 @@ def test_the_words_are_those_of_the_command() -> None:
     assert shown
     first, *rows, _ = shown[1].splitlines()
     assert first.startswith("deep:short: curvature of the loss, 51,524 parameters, 512 examples")
-    assert [row[2:26].rstrip() for row in rows] == list(_WORDS.values())
+    assert [row[2:34].rstrip() for row in rows] == list(_WORDS.values())

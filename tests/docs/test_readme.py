@@ -42,7 +42,8 @@ FLAGS = {
     "curvature": "--data --loss --examples --batch-size --what --norm --precision --tol --samples --seed --device "
     "--json",
     "landscape": "--data --loss --examples --batch-size --axes --points --extent --normalise --seed --norm --precision "
-    "--hessian-points --hessian-examples --out --device --workers --executor --address --html --lang --json",
+    "--hessian-points --hessian-examples --out --device --workers --executor --address --html --svg --png --lang "
+    "--json",
     "schema": "",
     "status": "--watch --json",
     "report": "--lang --figures --json",

@@ -220,11 +220,11 @@ def test_curvature_has_the_same_scale_whatever_is_shown() -> None:
 
 
 def test_the_sentences_depend_on_what_was_found() -> None:
-    assert told(maps.made(points=11), EN)[0].startswith("The loss is 0.080 at the network and nowhere lower among 121")
+    assert told(maps.made(points=11), EN)[0].startswith("The loss is 0.08 at the network and nowhere lower among 121")
     rough = maps.made(points=51, rough=1.0, infinite=True)
     lowest = float(np.nanmin(rough.loss))
     assert lowest < rough.centre_loss
-    assert f"The lowest of {int(np.isfinite(rough.loss).sum()):,} points is {lowest:.3f}" in told(rough, EN)[0]
+    assert f"The lowest of {int(np.isfinite(rough.loss).sum()):,} points is {lowest:.4g}" in told(rough, EN)[0]
     assert told(rough, EN)[1].endswith("are not finite and left hatched.")
     empty = maps.made(points=3, missing=9)
     assert told(empty, EN) == ["No point has a finite loss."]

@@ -47,6 +47,12 @@ def test_batches_are_cut_alike_out_of_every_form(form: str) -> None:
     assert examples_digest(batches) != examples_digest(first_examples((X, Y + 1), 7, 4))
 
 
+@pytest.mark.parametrize("form", ["tensors", "a data set", "a loader", "batches", "a stream"])
+def test_at_most_so_many_are_all_where_there_are_fewer(form: str) -> None:
+    assert [len(y) for _, y in first_examples(FORMS[form], 512, 4, at_most=True)] == [4, 4, 2]
+    assert [len(y) for _, y in first_examples(FORMS[form], 7, 4, at_most=True)] == [4, 3]
+
+
 def test_a_mapping_keeps_its_names() -> None:
     first, second = first_examples({"input_ids": Y[:, None], "labels": Y}, 3, 2)
     assert torch.equal(first["labels"], Y[:2])
@@ -70,6 +76,7 @@ def test_a_loader_that_shuffles_gives_the_same_each_time_and_draws_nothing_of_th
         ((X, Y), "the data hold 10 examples, wanted 11"),
         (DataLoader(TensorDataset(X, Y), batch_size=3), "the data hold 10 examples, wanted 11"),
         ([], "the data hold none"),
+        ((X[:0], Y[:0]), "the data hold none"),
         (7, "wanted .* a Dataset, a DataLoader"),
         ("text", "wanted .* a Dataset, a DataLoader"),
         ([(X[:4], Y[:4]), (X[:4, :1], Y[:4])], "examples of shapes"),

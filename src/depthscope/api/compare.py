@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int, float], None]
 """`(variant, seed, updates done, loss)`, after each update."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison(Document):
     """Trained variants with the findings on them. `print` tells them.
 

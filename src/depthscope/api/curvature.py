@@ -29,7 +29,7 @@ NEAR = 0.01
 """Eigenvalues of at most this part of the greatest size count as near 0."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Curvature(Document):
     """What the Hessian of a model's mean loss is like where the model stands.
 
@@ -90,7 +90,7 @@ class Curvature(Document):
             near = NEAR * max(abs(float(self.density.values[0])), abs(float(self.density.values[-1])))
             below = self.density.share(high=-near) if near else 0.0
             found += [
-                ("share_negative", below, math.nan, ""),
+                ("share_below", below, math.nan, ""),
                 ("share_near_zero", self.density.share(-near, near), math.nan, ""),
             ]
         return found
@@ -100,7 +100,7 @@ class Curvature(Document):
         for quantity, value, off, kind in self.rows():
             exact = kind == "standard error" and self.trace is not None and self.trace.exact
             behind = "  exact" if exact else f"  ± {off:.2g}  {_KINDS[kind]}" if kind else ""
-            lines.append(f"  {_WORDS[quantity]:<24}{value:>12.6g}{behind}")
+            lines.append(f"  {_WORDS[quantity]:<32}{worth(value, off):>12}{behind}")
         lines.append(f"{self.num_products:,} products with the Hessian, in {self.precision}.")
         return "\n".join([*lines, *self.notes])
 
@@ -262,11 +262,27 @@ _WORDS = {
     "largest": "largest eigenvalue",
     "smallest": "smallest eigenvalue",
     "trace": "trace",
-    "share_negative": "share that is negative",
-    "share_near_zero": "share near 0 (1%)",
+    "share_below": "share below -1% of the largest",
+    "share_near_zero": "share within 1% of 0",
 }
 _KINDS = {"residual": "residual |Hv - lambda v|", "standard error": "standard error"}
 
 
 def _examples(found: Curvature) -> str:
     return "1 example" if found.num_examples == 1 else f"{found.num_examples:,} examples"
+
+
+def worth(value: float, off: float) -> str:
+    """A value with the digits that its uncertainty leaves, six at most.
+
+    >>> worth(-0.000891, 1.3e-5), worth(0.355483, 2.9e-6), worth(1.06412, 0.096), worth(3e-7, 1e-5), worth(12345.6, 30)
+    ('-0.00089', '0.355483', '1.06', '3e-07', '12350')
+    """
+    if not math.isfinite(value) or not math.isfinite(off) or off <= 0 or value == 0:
+        return f"{value:.6g}"
+    first = math.floor(math.log10(abs(value)))
+    digits = min(max(first - math.floor(math.log10(off)) + 1, 1), 6)
+    if not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.{digits - 1}e}"
+    decimals = digits - 1 - first
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-from torch import Tensor, nn
-from torch.utils.data import Dataset, IterableDataset
+from torch import nn
 
-from depthscope.core.errors import UserError, shown, words_of
+from depthscope.core.errors import UserError, shown
 from depthscope.probes.guard import unwrapped
 from depthscope.train.build import choose_device
 from depthscope.train.examples import first_examples
 from depthscope.train.named import built, data_named, loss_named, moved
-from depthscope.train.variants.data import as_tensors, num_examples
 from depthscope.train.variants.generators import Side
 
 Material = tuple[str, nn.Module, list[Any], Any]
@@ -48,42 +44,9 @@ def material(model: Any, data: Any, loss_fn: Any, examples: int, batch_size: int
             f"curvature: {name}: no data: give examples, such as (inputs, targets) or a DataLoader (--data)."
         )
     try:
-        return name, model, moved(_at_most(data, examples, batch_size), model), loss_fn
+        return name, model, moved(first_examples(data, examples, batch_size, at_most=True), model), loss_fn
     except UserError as error:
         raise UserError(str(error).replace("landscape:", "curvature:", 1)) from error
-
-
-def _at_most(data: Any, num: int, batch_size: int) -> list[Any]:
-    data = as_tensors(data)
-    one = isinstance(data, Tensor | Mapping | tuple)
-    if one or (isinstance(data, list) and any(isinstance(each, Tensor | np.ndarray) for each in data)):
-        held = num_examples(data)
-    elif isinstance(data, Dataset) and not isinstance(data, IterableDataset):
-        rows: Any = data
-        held = len(rows)
-    elif isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        data, held = _read(data, num)
-    else:
-        held = num  # refused where it is read, with what is wanted
-    if held < 1:
-        raise UserError("curvature: data: it holds no example.")
-    return first_examples(data, min(num, held), batch_size)
-
-
-def _read(data: Iterable[Any], num: int) -> tuple[list[Any], int]:
-    """Batches of an iterable, which perhaps can be read but once, until they hold enough."""
-    found: list[Any] = []
-    held = 0
-    with Side(0, "probe", "data").drawing():
-        try:
-            for batch in data:
-                found.append(as_tensors(batch))
-                held += num_examples(found[-1])
-                if held >= num:
-                    break
-        except Exception as error:
-            raise UserError(f"curvature: reading the data raised {type(error).__name__}: {words_of(error)}") from error
-    return found, held
 
 
 def notes_on(model: nn.Module, loss: float, *, norm: str, draws: bool) -> tuple[str, ...]:

@@ -17,6 +17,9 @@ class Document:
 
     json_indent: ClassVar[int | None] = 2
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {str(self).partition(chr(10))[0]}>"
+
     def document(self) -> dict[str, Any]:
         """All of it as plain data that strict JSON holds."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from depthscope.api.surface import Landscape
 from depthscope.core.errors import MissingDependencyError, UserError, shown
-from depthscope.record.landscape import MapRecord
+from depthscope.record.landscape import MapHead, MapRecord, grid_of, kinds, read_points
 from depthscope.study.faults import found_in
 from depthscope.study.landscape import MapSpec
 from depthscope.train.usercode import TORCH_MISSING
@@ -34,7 +34,7 @@ def landscape(
     normalise: str = "filter",
     seed: int = 0,
     norm: str = "eval",
-    examples: int = 512,
+    examples: int | None = None,
     batch_size: int = 128,
     precision: str = "float32",
     hessian_points: int = 0,
@@ -66,11 +66,11 @@ def landscape(
         normalise: `filter` or `none`.
         seed: of the directions.
         norm: batch norm: `eval` or `batch`.
-        examples: the first so many of the data.
+        examples: the first so many of the data; None takes the first 512, or all where there are fewer.
         batch_size: examples a batch.
         precision: `float32`, `bfloat16` or `float64`.
         hessian_points: along each axis of a coarser grid with the Hessian's extreme eigenvalues; 0: none.
-        hessian_examples: of these.
+        hessian_examples: the first so many of these.
         out: folder in which the map is kept; made where it does not exist.
         device: of a factory: auto, cpu, cuda or mps; None: where it puts the model.
         workers: of a factory: processes; None takes the number of cores on a CPU and 1 on a GPU.
@@ -100,7 +100,7 @@ def landscape(
         normalise=normalise,
         seed=seed,
         norm=norm,
-        examples=examples,
+        **({} if examples is None else {"examples": examples}),
         batch_size=batch_size,
         precision=precision,
         hessian_points=hessian_points,
@@ -115,11 +115,13 @@ def landscape(
     kind = executor or ("processes" if by_name else "serial")
     check_executor(kind, workers, address)
     folder = Path(out).expanduser().absolute() if out is not None else None
-    source = _source(model, data, loss_fn, device)
+    held = _held(folder, spec, at_most=examples is None, progress=progress)  # told before torch and the model are there
+    source = _source(model, data, loss_fn, device, at_most=examples is None)
     made = _make(
         source,
         spec,
         folder,
+        held,
         pool=lambda on: make_executor(
             kind, workers or (1 if on in ("cuda", "mps") and kind != "ray" else available_cores()), address
         ),
@@ -134,6 +136,7 @@ def _make(
     source: Source,
     spec: MapSpec,
     folder: Path | None,
+    held: MapHead | None,
     *,
     pool: Callable[[str], Any],
     progress: Callable[[MapProgress], None] | None,
@@ -144,12 +147,10 @@ def _make(
 
     from depthscope.execute.mapping import MapFault, MapJob, map_points
     from depthscope.execute.points import prepare, release
-    from depthscope.record.map_writer import check_map_folder, check_spec, open_map
+    from depthscope.record.map_writer import open_map
     from depthscope.study.resources import Resources
 
-    held = check_map_folder(folder) if folder is not None else None
-    if folder is not None and held is not None:
-        check_spec(folder, held, spec)  # told before the model is built
+    if held is not None:
         threads = held.provenance.threads
     try:
         head, centre = prepare(source, spec, threads or torch.get_num_threads())
@@ -171,7 +172,25 @@ def _make(
     return found
 
 
-def _source(model: Any, data: Any, loss_fn: Any, device: str | None) -> Source:
+def _held(
+    folder: Path | None, spec: MapSpec, *, at_most: bool, progress: Callable[[MapProgress], None] | None
+) -> MapHead | None:
+    """What a folder is a map of already; how many of its points are there is heard at once."""
+    from depthscope.execute.tell import MapProgress
+    from depthscope.record.map_writer import check_map_folder, check_spec
+
+    held = check_map_folder(folder) if folder is not None else None
+    if folder is None or held is None:
+        return None
+    check_spec(folder, held, spec.of_examples(held.spec.examples) if at_most else spec)
+    total = sum(grid_of(held.spec, kind).size for kind in kinds(held.spec))
+    there = sum(len(read_points(folder, held, kind)) for kind in kinds(held.spec))
+    if progress is not None and 0 < there < total:
+        progress(MapProgress(number=0, done=there, total=total, before=there))
+    return held
+
+
+def _source(model: Any, data: Any, loss_fn: Any, device: str | None, *, at_most: bool) -> Source:
     try:
         from torch import nn
 
@@ -188,7 +207,7 @@ def _source(model: Any, data: Any, loss_fn: Any, device: str | None) -> Source:
                     f"landscape: {name}: of a model by name wanted package.module:function, got {shown(value)}."
                 )
         chosen = choose_device(device) if device is not None else None
-        return OfCode(factory=model, data=data, loss=loss_fn, device=chosen)
+        return OfCode(factory=model, data=data, loss=loss_fn, device=chosen, at_most=at_most)
     if not isinstance(model, nn.Module):
         raise UserError(f"landscape: model: wanted a torch.nn.Module or package.module:factory, got {shown(model)}.")
     if device is not None:
@@ -201,7 +220,7 @@ def _source(model: Any, data: Any, loss_fn: Any, device: str | None) -> Source:
         loss_fn = loss_named(loss_fn)
     if loss_fn is not None and not callable(loss_fn):
         raise UserError(f"landscape: loss_fn: wanted a function (output, targets) -> loss, got {shown(loss_fn)}.")
-    return OfObject(model=model, data=data, loss_fn=loss_fn)
+    return OfObject(model=model, data=data, loss_fn=loss_fn, at_most=at_most)
 
 
 def _spec(**fields: Any) -> MapSpec:

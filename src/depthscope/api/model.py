@@ -29,7 +29,7 @@ CHECKUP_SCHEMA = 1
 IN_PYTHON = "depthscope.probe(model, batch, loss_fn)"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Checkup(Document):
     """A model's profile with its diagnosis.
 

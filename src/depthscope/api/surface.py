@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +23,7 @@ LANDSCAPE_SCHEMA = 1
 """Of `Landscape.document`: counted up when a field changes its meaning or goes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Landscape(Document):
     """A map of a model's loss around its weights.
 
@@ -58,12 +59,47 @@ class Landscape(Document):
         from depthscope.report.words import Words
 
         record = self.record
-        spec, source = record.spec, record.head.source
-        around = " x ".join([str(spec.points)] * spec.axes)
-        first = f"{source.model}: {around} points, {spec.examples:,} examples of {source.data}, loss {source.loss}"
         missing = len(record.missing) + (len(record.hessian.missing) if record.hessian else 0)
         partial = [f"{missing:,} points are missing; the same call goes on."] if missing else []
-        return "\n".join([first, *told(record, Words("en")), *partial])
+        return "\n".join([self._first(), self._conditions(), *told(record, Words("en")), *self._figures(), *partial])
+
+    def _first(self) -> str:
+        spec, source = self.record.spec, self.record.head.source
+        around = " x ".join([str(spec.points)] * spec.axes)
+        examples = "1 example" if spec.examples == 1 else f"{spec.examples:,} examples"
+        of = "" if source.kind == "object" else f" of {source.data}"  # the class of an object names no data
+        return f"{source.model}: {around} points, {examples}{of}, loss {source.loss}"
+
+    def _conditions(self) -> str:
+        from depthscope.report.landscape.conditions import norm, way
+        from depthscope.report.words import Words
+
+        spec, facts, words = self.record.spec, self.record.head.facts, Words("en")
+        cosine = f" (cosine {facts['cosine']:.2g})" if "cosine" in facts else ""
+        told = [f"{way(self.record, words)}{cosine}", f"from -{spec.extent:g} to {spec.extent:g}"]
+        told += [norm(self.record, words)] if facts.get("batch_norms") else []
+        return f"{told[0][:1].upper()}{', '.join(told)[1:]}."
+
+    def _figures(self) -> list[str]:
+        from depthscope.analysis.landscape import map_figures
+
+        found = map_figures(self.record)
+        told = [
+            words.format(found[name])
+            for name, words in (
+                ("landscape_roughness", "roughness {:.3g}"),
+                ("landscape_rise", "rise {:.3g} orders of magnitude"),
+            )
+            if name in found
+        ]
+        return [f"{', '.join(told).capitalize()}."] if told else []
+
+    def _repr_html_(self) -> str:
+        try:
+            picture = self.svg().decode()
+        except UserError:  # no loss is finite, so that there is nothing to draw
+            picture = ""
+        return f"<div>{picture}<pre>{html.escape(str(self))}</pre></div>"
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row a point: a, b (of two axes), loss, accuracy; and of the Hessian's points its eigenvalues.

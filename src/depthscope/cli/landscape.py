@@ -41,8 +41,12 @@ def landscape(
         ),
     ] = None,
     examples: Annotated[
-        int, typer.Option(help="The first so many of the data, the same at every point.", rich_help_panel=_DATA)
-    ] = 512,
+        int | None,
+        typer.Option(
+            help="The first so many of the data, the same at every point; by default 512, at most.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     batch_size: Annotated[int, typer.Option(help="Examples a batch.", rich_help_panel=_DATA)] = 128,
     axes: Annotated[int, typer.Option(help="Directions: 2 for a plane, 1 for a curve.", rich_help_panel=_MAP)] = 2,
     points: Annotated[int, typer.Option(help="Along each direction; odd.", rich_help_panel=_MAP)] = 51,
@@ -67,7 +71,9 @@ def landscape(
             rich_help_panel=_MAP,
         ),
     ] = 0,
-    hessian_examples: Annotated[int, typer.Option(help="Examples that the Hessian is of.", rich_help_panel=_MAP)] = 128,
+    hessian_examples: Annotated[
+        int, typer.Option(help="Examples that the Hessian is of, the first of these.", rich_help_panel=_MAP)
+    ] = 128,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -84,14 +90,21 @@ def landscape(
     ] = "processes",
     address: Address = None,
     html: Html = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Write the map to this file, as SVG.", rich_help_panel=_SHOWN)
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option(help="Write the map to this file, as PNG.", rich_help_panel=_SHOWN)
+    ] = None,
     lang: Language = Lang.en,
     as_json: Json = False,
 ) -> None:
     """Draw the loss of any PyTorch model on a plane through its weights."""
     from depthscope import api
 
-    if html is not None:
-        check_named(html)
+    for path in (html, svg, png):
+        if path is not None:
+            check_named(path)
     with their_output_aside():
         found = api.landscape(
             model,
@@ -119,6 +132,9 @@ def landscape(
         )
     if html is not None:
         found.page(html, lang=lang.value)
+    for path, draw in ((svg, found.svg), (png, found.png)):
+        if path is not None:
+            draw(path, lang=lang.value)
     say(found.to_json().rstrip() if as_json else str(found), page=None if as_json else html)
 
 
@@ -128,9 +144,11 @@ def progress(*, is_terminal: bool, clock: Callable[[], float] = time.monotonic) 
     tenth = -1
 
     def hear(at: MapProgress) -> None:
-        nonlocal told, tenth
+        nonlocal began, told, tenth
         now = clock()
         found = at.done - at.before
+        if not found:
+            began = now
         left = (at.total - at.done) / found * (now - began) if found else None
         words = f"{at.done:,} of {at.total:,} points"
         if at.before and not found:

@@ -36,7 +36,7 @@ from depthscope.cli.options import (
     Workers,
     parsed_seeds,
 )
-from depthscope.cli.process import prepare, to_nowhere
+from depthscope.cli.process import prepare, to_nowhere, usage
 from depthscope.core.errors import UserError
 
 INTERRUPTED = 130
@@ -286,8 +286,8 @@ def main() -> None:
         # Typer's own errors (an unknown option, a missing argument) carry an exit code and a message.
         if getattr(error, "exit_code", None) is None or not hasattr(error, "format_message"):
             raise
-        if message := error.format_message():  # none where no command was given: the help has been shown
-            print(f"depthscope: {message} See `depthscope --help`.", file=sys.stderr)
+        if told := usage(error):  # none where no command was given: the help has been shown
+            print(f"depthscope: {told}", file=sys.stderr)
         sys.exit(2)
     if code == INTERRUPTED:
         verb = next((each for each in sys.argv[1:] if not each.startswith("-")), "")

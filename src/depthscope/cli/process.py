@@ -28,6 +28,15 @@ def prepare() -> None:
             stream.reconfigure(errors="replace")
 
 
+def usage(error: Exception) -> str:
+    """What typer found wrong with a call (an unknown option, a missing argument), and where its help is; "" of none."""
+    message: str = error.format_message().rstrip()  # type: ignore[attr-defined]
+    if message and message[-1] not in ".?!":
+        message += "."
+    context = getattr(error, "ctx", None)
+    return message and f"{message} See `{context.command_path if context else 'depthscope'} --help`."
+
+
 def _terminated(*_: object) -> None:
     # `timeout`, a cluster or a shutdown asks to end: as with Ctrl-C, workers are stopped and what is done is kept.
     raise KeyboardInterrupt

@@ -62,6 +62,8 @@ def find_points(order: PointsOrder) -> Found:
 def prepare(source: Source, spec: MapSpec, threads: int) -> tuple[MapHead, Point]:
     """What a map is of, and the figures of its centre: for the checks before anything is written.
 
+    The head's spec has the number of examples that there are, where it was asked for at most so many.
+
     Orders that work in this process find the map ready.
 
     Raises:
@@ -69,7 +71,7 @@ def prepare(source: Source, spec: MapSpec, threads: int) -> tuple[MapHead, Point
     """
     with exact(threads), threadpool_limits(limits=threads, user_api="blas"):
         mapper = _mapper(source, spec)
-        return head_of_map(source, spec, mapper, threads), mapper.point("loss", spec.grid().centre)
+        return head_of_map(source, mapper.spec, mapper, threads), mapper.point("loss", spec.grid().centre)
 
 
 def release() -> None:
@@ -84,8 +86,9 @@ def _mapper(source: Source, spec: MapSpec) -> Mapper:
         return _held[2]
     release()  # first, so that two never take memory at once
     with Side(0, "probe", "landscape").drawing():  # code of the user's draws from it, and nothing of the caller's
-        mapper = Mapper(spec=spec, material=source.material(spec))
-    _held = (source, spec, mapper)
+        material = source.material(spec)
+        mapper = Mapper(spec=material.spec or spec, material=material)
+    _held = (source, mapper.spec, mapper)
     return mapper
 
 

@@ -90,6 +90,13 @@ class MapSpec(_MapFields):
         """16 hex digits that name all that decides the map's numbers, beside the model and its data."""
         return digest({"mathematics": MAP_MATHEMATICS, **self.model_dump(mode="json")})
 
+    def of_examples(self, num: int) -> MapSpec:
+        """The same of at most so many examples."""
+        if num >= self.examples:
+            return self
+        hessian = min(num, self.hessian_examples) if self.hessian_points else self.hessian_examples
+        return self.model_copy(update={"examples": num, "hessian_examples": hessian})
+
     def grid(self) -> Grid:
         """Where the loss is found."""
         return Grid(axes=self.axes, num=self.points, extent=self.extent)

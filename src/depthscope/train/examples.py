@@ -21,7 +21,7 @@ WANTED = (
 )
 
 
-def first_examples(data: Any, num: int, batch_size: int) -> list[Any]:
+def first_examples(data: Any, num: int, batch_size: int, *, at_most: bool = False) -> list[Any]:
     """The first `num` examples, in batches of `batch_size`, the last of which may be smaller.
 
     A batch has the form of the data's own batches. How a loader cuts its batches plays no part. The global generators,
@@ -31,6 +31,7 @@ def first_examples(data: Any, num: int, batch_size: int) -> list[Any]:
         data: see `WANTED`. A tuple is a batch, and so is a list that holds a tensor; another list is of batches.
         num: examples, 1 or more.
         batch_size: likewise.
+        at_most: whether data that hold fewer give all that they hold.
 
     Raises:
         UserError: the data are none of these, hold fewer examples, or batches that cannot be joined; reading raised.
@@ -43,6 +44,10 @@ def first_examples(data: Any, num: int, batch_size: int) -> list[Any]:
         except Exception as error:
             raise UserError(f"landscape: reading the data raised {type(error).__name__}: {words_of(error)}") from error
     held = num_examples(whole)
+    if held < 1:
+        raise UserError("landscape: the data hold none.")
+    if at_most:
+        num = min(num, held)
     if held < num:
         what = "1 example" if held == 1 else f"{held:,} examples"
         raise UserError(

@@ -24,6 +24,7 @@ from depthscope.study.landscape import MapSpec
 from depthscope.train.examples import examples_digest, first_examples, head_of, tensor_digest
 from depthscope.train.named import built, cross_entropy, data_named, loss_named, moved, mse, scores_of
 from depthscope.train.usercode import told
+from depthscope.train.variants.data import num_examples
 
 Loss = Any
 """`(output, targets) -> loss`, a mean over the batch; None: the model's own `output.loss`."""
@@ -47,6 +48,7 @@ class Material:
         loss_fn: what the Hessian is of; None: the model's own loss.
         snapshots: weights on the way, the last those of the centre, where the trajectory gives the plane.
         steps: updates done at each.
+        spec: as asked, save that of at most so many examples it has the number that there is; None: as asked.
     """
 
     model: nn.Module
@@ -55,6 +57,7 @@ class Material:
     loss_fn: Loss
     snapshots: Sequence[Mapping[str, Tensor]] = ()
     steps: Sequence[int] = ()
+    spec: MapSpec | None = None
 
 
 class Source(Protocol):
@@ -84,12 +87,14 @@ class OfCode:
         data: likewise, of examples; None where the factory gives them.
         loss: `cross_entropy`, `mse`, or `package.module:function`; None: the model's own `output.loss`.
         device: auto, cpu, cuda or mps; None: where the factory puts the model.
+        at_most: whether data with fewer examples than the spec's give all that they hold.
     """
 
     factory: str
     data: str | None = None
     loss: str | None = None
     device: str | None = None
+    at_most: bool = False
 
     def named(self) -> MapSource:
         """See `Source`."""
@@ -104,7 +109,7 @@ class OfCode:
         data = data_named(self.data) if self.data is not None else batch
         if data is None:
             raise UserError(f"{self.factory}: gives no data: give --data package.module:function.")
-        return material_of(model, data, loss_fn, spec)
+        return material_of(model, data, loss_fn, spec, at_most=self.at_most)
 
 
 @final
@@ -116,11 +121,13 @@ class OfObject:
         model: as the caller has it.
         data: in any of the forms of `examples.first_examples`.
         loss_fn: see `Loss`.
+        at_most: see `OfCode`.
     """
 
     model: nn.Module
     data: Any
     loss_fn: Loss = None
+    at_most: bool = False
 
     def named(self) -> MapSource:
         """See `Source`."""
@@ -135,10 +142,10 @@ class OfObject:
 
     def material(self, spec: MapSpec) -> Material:
         """See `Source`."""
-        return material_of(self.model, self.data, self.loss_fn, spec)
+        return material_of(self.model, self.data, self.loss_fn, spec, at_most=self.at_most)
 
 
-def material_of(model: nn.Module, data: Any, loss_fn: Loss, spec: MapSpec) -> Material:
+def material_of(model: nn.Module, data: Any, loss_fn: Loss, spec: MapSpec, *, at_most: bool = False) -> Material:
     """What a model, its data and a loss give for a map.
 
     Raises:
@@ -149,8 +156,14 @@ def material_of(model: nn.Module, data: Any, loss_fn: Loss, spec: MapSpec) -> Ma
             "directions 'trajectory': wanted the run of a study that keeps its weights; a model alone has no path. "
             "Choose random."
         )
-    batches = moved(first_examples(data, spec.examples, spec.batch_size), model)
-    return Material(model=model, batches=batches, judge=partial(judged, loss_fn), loss_fn=loss_fn or own_loss)
+    batches = moved(first_examples(data, spec.examples, spec.batch_size, at_most=at_most), model)
+    return Material(
+        model=model,
+        batches=batches,
+        judge=partial(judged, loss_fn),
+        loss_fn=loss_fn or own_loss,
+        spec=spec.of_examples(sum(map(num_examples, batches))),
+    )
 
 
 def judged(loss_fn: Loss, output: Any, targets: Any) -> dict[str, float]:

@@ -126,7 +126,7 @@ def loss_named(name: str) -> Loss:
         return mse
     if is_user_code(name):
         return resolve(name)
-    raise UserError(f"--loss: {unknown_name('loss', name, LOSSES)} One of your own is package.module:function.")
+    raise UserError(f"the loss: {unknown_name('loss', name, LOSSES)} One of your own is package.module:function.")
 
 
 def cross_entropy(output: Any, targets: Tensor) -> Tensor:
@@ -142,7 +142,8 @@ def mse(output: Any, targets: Tensor) -> Tensor:
     scores = scores_of(output)
     if scores.shape != targets.shape:
         raise UserError(
-            f"--loss mse: the output has shape {tuple(scores.shape)}, the targets {tuple(targets.shape)}; wanted equal."
+            f"the loss mse: the output has shape {tuple(scores.shape)}, the targets {tuple(targets.shape)}; wanted "
+            "equal ones."
         )
     return functional.mse_loss(scores, targets)
 
@@ -158,7 +159,7 @@ def scores_of(output: Any) -> Tensor:
         found = output.get("logits")
     if not isinstance(found, Tensor):
         raise UserError(
-            f"--loss: the model gives {shown(type(output).__name__)}, neither a tensor nor something with logits; name "
-            "a loss of your own, package.module:function."
+            f"the loss: the model gives {shown(type(output).__name__)}, neither a tensor nor something with logits; "
+            "name a loss of your own, package.module:function."
         )
     return found

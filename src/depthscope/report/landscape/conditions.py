@@ -36,6 +36,14 @@ def norm(record: MapRecord, words: Words) -> str:
     return words("land.norm.none" if without else f"land.norm.{record.spec.norm}")
 
 
+def way(record: MapRecord, words: Words) -> str:
+    """What the directions are."""
+    spec = record.spec
+    if spec.directions == "trajectory":
+        return words("land.directions.trajectory")
+    return words(f"land.directions.{spec.normalise}", seeds=named_seeds([spec.seed], words))
+
+
 def named_seeds(seeds: Sequence[int], words: Words) -> str:
     """The seeds that name directions."""
     return words("land.seeds", n=len(seeds), seeds=words("list").join(map(str, seeds)))

@@ -11,7 +11,7 @@ from depthscope.analysis.landscape import LARGE, curvature_ratios
 from depthscope.record.landscape import MapRecord
 from depthscope.report.charts import Look
 from depthscope.report.citations import LANDSCAPE_SOURCES, bibtex
-from depthscope.report.landscape.conditions import norm, terms
+from depthscope.report.landscape.conditions import norm, terms, way
 from depthscope.report.landscape.figures import Shown, convexity_block, loss_scale, map_block
 from depthscope.report.landscape.sections import Line, curve_block
 from depthscope.report.numbers import number
@@ -102,7 +102,7 @@ def told(record: MapRecord, words: Words) -> list[str]:
     low, high = float(record.loss[finite].min()), float(record.loss[finite].max())
     centre, points = record.centre_loss, int(finite.sum())
     if math.isfinite(centre) and centre <= low:
-        sentences = [words("land.told_lowest", centre=number(centre), points=f"{points:,}", high=number(high))]
+        sentences = [words("land.told_lowest", centre=_told(centre), points=f"{points:,}", high=_told(high))]
     else:
         at = record.grid.at(int(np.flatnonzero((record.loss == low).ravel())[0]))
         place = words("list").join(f"{name} = {number(value)}" for name, value in zip("ab", at, strict=False))
@@ -111,9 +111,9 @@ def told(record: MapRecord, words: Words) -> list[str]:
                 "land.told_lower",
                 centre=_told(centre),
                 points=f"{points:,}",
-                low=number(low),
+                low=_told(low),
                 place=place,
-                high=number(high),
+                high=_told(high),
             )
         ]
     odd = int((~finite).sum()) - len(record.missing)
@@ -123,7 +123,10 @@ def told(record: MapRecord, words: Words) -> list[str]:
 
 
 def _told(value: float) -> str:
-    return "NaN" if math.isnan(value) else number(value)
+    """A loss with four digits, so that those of two points near each other differ."""
+    if math.isnan(value):
+        return "NaN"
+    return f"{value:.4g}".replace("-", "−") if abs(value) < 1e3 else number(value)
 
 
 def _curvature(record: MapRecord, words: Words) -> list[str]:
@@ -152,20 +155,17 @@ def facts(record: MapRecord, words: Words) -> list[tuple[str, str]]:
     """(name, value): all that decides the map."""
     spec, head = record.spec, record.head
     source, made = head.source, head.provenance
-    found = [(words("land.model"), source.model), (words("land.data"), source.data)]
-    found.append((words("land.loss_of"), source.loss))
+    found = [(words("land.model"), source.model), (words("land.loss_of"), source.loss)]
+    if source.kind != "object":  # whose class names no data
+        found.insert(1, (words("land.data"), source.data))
     if source.run_id is not None:
         at = words("land.run_at", run=source.run_id, step=source.step) if source.step is not None else source.run_id
         found.append((words("land.run_step"), at))
     if "parameters" in head.facts:
         found.append((words("parameters"), f"{int(head.facts['parameters']):,}"))
-    if spec.directions == "trajectory":
-        way = words("land.directions.trajectory")
-    else:
-        way = words(f"land.directions.{spec.normalise}", seeds=words("land.seeds", n=1, seeds=spec.seed))
     found += [
         (words("land.points"), _points(record, words)),
-        (words("land.directions"), way),
+        (words("land.directions"), way(record, words)),
         (words("land.norm"), norm(record, words)),
         (words("land.examples_of"), words("land.batches", n=f"{spec.examples:,}", batch=f"{spec.batch_size:,}")),
         (words("land.precision"), spec.precision),
