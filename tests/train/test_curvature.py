@@ -164,6 +164,8 @@ def test_without_one_learning_rate_for_all_there_is_no_edge() -> None:
     assert edge(decayed, Own(ParamHint(weight_decay=False)), 0.5) is None
     adam = RunSpec.model_validate({**LINE, "optimizer": "adam", "optimizer_options": {}})
     assert edge(adam, nn.Linear(1, 1), 0.5) is None
+    clipped = plain.model_copy(update={"clip": "norm"})
+    assert edge(clipped, nn.Linear(1, 1), 0.5) is None
     rows, end = ran(**adam.model_dump() | {"steps": 1, "warmup_steps": 0})
     assert not of(rows, "sharpness", "edge")
     assert "sharpness_ratio_last" not in end.summary
@@ -220,6 +222,15 @@ def test_the_largest_of_all_steps_is_kept() -> None:
     assert summary["sharpness_most"] == 5.0
     assert math.isnan(summary["sharpness_first"])
     assert math.isnan(summary["sharpness_last"])
+
+
+def test_where_no_step_has_a_number_there_is_no_largest() -> None:
+    summary: dict[str, float] = {}
+    for step, value in ((0, math.nan), (3, math.inf), (7, -math.inf)):
+        keep_curvature(summary, [(step, "sharpness", "lambda_max", value)], step)
+        assert "sharpness_most" not in summary
+    keep_curvature(summary, [(9, "sharpness", "lambda_max", -2.0)], 9)
+    assert summary["sharpness_most"] == -2.0
 
 
 def test_a_training_is_not_given_up_for_ends_that_do_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:

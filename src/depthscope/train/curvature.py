@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -85,17 +84,18 @@ def sharpness_rows(
     return [(step, SHARPNESS, quantity, value) for quantity, value in values.items()]
 
 
-def hessian_of(model: nn.Module, batch: Batch, objective: Objective) -> Hessian:
-    """Of the loss of one batch in training mode, in the precision of the training; products with it are there.
+def hessian_of(model: nn.Module, batch: Batch, objective: Objective, *, check: bool = False) -> Hessian:
+    """Of the loss of one batch in training mode, in the precision of the training.
 
     Raises:
-        UserError: the loss cannot be differentiated twice.
+        UserError: where `check`, the loss cannot be differentiated twice, or not rightly.
     """
     from depthscope.probes.curvature import Hessian  # SciPy is loaded here, and only for a run that needs it
 
     wide = next(model.parameters()).dtype == torch.float64
     found = Hessian(model, [batch], objective.loss, train=True, dtype=torch.float64 if wide else torch.float32)
-    found.matvec(np.zeros(found.size))
+    if check:
+        found.check_symmetric()
     return found
 
 
@@ -105,7 +105,7 @@ def edge(spec: RunSpec, model: nn.Module, lr: float) -> float | None:
     Along an eigenvector of H, descent with Polyak's momentum b and weight decay d (which adds d to each eigenvalue) is
     v <- b v + (l + d) x, x <- x - lr v. Its two factors lie within the unit circle while lr (l + d) < 2 + 2 b: so
     l = (2 + 2 b) / lr - d, and 2 / lr without either. Full-batch descent rises to it and stays about it, the edge of
-    stability; descent on batches stays below it.
+    stability; descent on batches stays below it. A gradient that is clipped makes smaller steps than that.
 
     Source: Cohen et al. 2021 (arXiv 2103.00065, section 2 and appendix B on momentum).
 
@@ -116,9 +116,9 @@ def edge(spec: RunSpec, model: nn.Module, lr: float) -> float | None:
 
     Returns:
         None where there is no one such number: an optimiser that scales its gradients (Adam's bound is one on another
-        matrix), or parameters of which some have another learning rate or no weight decay.
+        matrix), clipped gradients, or parameters of which some have another learning rate or no weight decay.
     """
-    if spec.optimizer != "sgd":
+    if spec.optimizer != "sgd" or spec.clip != "none":
         return None
     options: Mapping[str, Any] = spec.optimizer_options
     decay, momentum = options["weight_decay"], options["momentum"]
@@ -130,7 +130,7 @@ def edge(spec: RunSpec, model: nn.Module, lr: float) -> float | None:
 
 
 def keep_curvature(summary: dict[str, float], rows: Sequence[Row], step: int) -> None:
-    """Put the figures of a step into a run's summary: the first, the last, and the largest of all steps."""
+    """Put the figures of a step into a run's summary: the first, the last, and the largest finite one, if any."""
     values = {(split, quantity): value for _, split, quantity, value in rows}
     for name, key in (("smoothness", (SMOOTHNESS, "smoothness")), ("sharpness", (SHARPNESS, "lambda_max"))):
         if key not in values:
@@ -139,8 +139,8 @@ def keep_curvature(summary: dict[str, float], rows: Sequence[Row], step: int) ->
         if step == 0:
             summary[f"{name}_first"] = value
         summary[f"{name}_last"] = value
-        before = summary.get(f"{name}_most", -math.inf)
-        summary[f"{name}_most"] = value if value > before or math.isnan(before) else before
+        if math.isfinite(value):  # of a loss that is none there is no largest
+            summary[f"{name}_most"] = max(value, summary.get(f"{name}_most", value))
     bound = values.get((SHARPNESS, "edge"), 0.0)
     if bound > 0:
         summary["sharpness_ratio_last"] = values[SHARPNESS, "lambda_max"] / bound

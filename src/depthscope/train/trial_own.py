@@ -78,7 +78,7 @@ def _try_measures(spec: RunSpec, data: Dataset, model: Any, x: Any, y: Any) -> N
     if SMOOTHNESS in spec.measures:
         smoothness_rows(model, (x, y), objective, spec.lr, 0)
     if SHARPNESS in spec.measures:
-        hessian_of(model, (x, y), objective)
+        hessian_of(model, (x, y), objective, check=True)
     if not {"layers", LESION} & set(spec.measures):
         return
     points, additions = points_of(model, x), additions_of(model)

@@ -6,8 +6,9 @@ Shape letters: P entries of all parameters asked for, in the order of `names`, e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from scipy.sparse.linalg import LinearOperator
 from torch import Tensor, nn
 
 from depthscope.core.errors import UserError, words_of
-from depthscope.probes.curvature.replica import Replica, recast
+from depthscope.core.streams import stream
+from depthscope.probes.copies import own_loss_fn
+from depthscope.probes.curvature.replica import Replica
 from depthscope.probes.guard import unwrapped
 from depthscope.probes.measure.batch import Batch, read_batch
 from depthscope.probes.measure.objective import LossFn, described
-from depthscope.probes.shadow import bare_copy
 
-DTYPES = (torch.float64, torch.float32)
+DTYPES: Mapping[torch.dtype, float] = MappingProxyType({torch.float64: 1e-6, torch.float32: 1e-2})
+"""Those that it works in, and how far u^T H v and v^T H u may be apart in them, relative to |H u| + |H v|: far above
+what rounding does, and far below what a wrong derivative did."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Hessian:
     which the loss does not depend have zero rows. A parameter that stands in several places counts once.
 
     It works on a copy, made when this is made; the model is left bitwise as found, after exceptions too. Dropout is
-    off. What else a model draws is the same in each pass: see `draws`. Attention runs by plain operations, as fused
-    kernels have no second derivative.
+    off. What else a model draws is the same in each pass: see `draws`. Attention and weight norm run by plain
+    operations, as the second derivatives of fused kernels are missing or wrong.
 
     Args:
         model: any; see `unwrapped`. In whatever mode.
@@ -89,10 +93,7 @@ class Hessian:
         self._batches = [self._read(each, inner, with_loss=loss_fn is not None) for each in batches]
         if not self._batches:
             raise UserError("curvature: batches: wanted one or more, got none.")
-        self._loss_fn = loss_fn
-        if isinstance(loss_fn, nn.Module):  # its class weights and the like must have the copy's dtype
-            own = bare_copy(loss_fn).to(device=self._replica.device)
-            self._loss_fn = recast(own, dtype)
+        self._loss_fn = own_loss_fn(loss_fn, self._replica.device, dtype)
         self._parameters = self._replica.selected(parameters)
         self.names = tuple(self._parameters)
         self.size = sum(each.numel() for each in self._parameters.values())
@@ -142,6 +143,23 @@ class Hessian:
                 # A squared error has a finite second derivative even where it is infinite itself.
                 total += weight * (self._flat(self._product(graph, parts)) if math.isfinite(graph.loss) else math.nan)
         return total
+
+    def check_symmetric(self) -> None:
+        """See by two products with random vectors that the second derivative is one: that H is symmetric.
+
+        Raises:
+            UserError: it is not; or see `matvec`.
+        """
+        u, v = (stream(0, "probe", "curvature", "symmetric", at).standard_normal(self.size) for at in range(2))
+        of_u, of_v = self.matvec(u), self.matvec(v)
+        one, other = float(v @ of_u), float(u @ of_v)
+        allowed = DTYPES[self._replica.dtype] * float(np.linalg.norm(of_u) + np.linalg.norm(of_v))
+        if abs(one - other) > allowed:  # not where they are nan
+            raise UserError(
+                f"curvature: the Hessian comes out unsymmetric: u^T H v is {other:.6g} and v^T H u {one:.6g} of two "
+                "random vectors, so that the second derivative of some operation is wrong: a fused kernel, or an "
+                "autograd.Function whose backward is no derivative. Replace it by plain operations."
+            )
 
     def linear_operator(self) -> LinearOperator:
         """The same for SciPy and whatever takes its operators."""
@@ -212,7 +230,11 @@ class Hessian:
 
     def _product(self, graph: _Graph, v: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
         # What is affine in a parameter has a gradient that depends on nothing.
-        bent = [(each, part) for each, part in zip(graph.gradient, v, strict=True) if _depends(each)]
+        bent = [
+            (each, part)
+            for each, part in zip(graph.gradient, v, strict=True)
+            if each is not None and each.requires_grad
+        ]
         if not bent:
             return (None,) * len(self._parameters)
         outputs, parts = zip(*bent, strict=True)
@@ -251,7 +273,3 @@ class Hessian:
             f"curvature: {what} raised {type(error).__name__}: {words_of(error)}; it was given {given}. It runs in "
             f"{dtype}: a dtype that it names itself may be at fault."
         )
-
-
-def _depends(gradient: Tensor | None) -> bool:
-    return gradient is not None and gradient.requires_grad

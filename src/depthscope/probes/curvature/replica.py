@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,8 +14,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from depthscope.core.errors import UserError, unknown_name
 from depthscope.core.streams import stream
+from depthscope.probes.copies import cast, copy_of, recast
+from depthscope.probes.curvature.plain import PlainOperations
 from depthscope.probes.guard import as_found, set_generator
-from depthscope.probes.shadow import bare_copy
 
 DRAWERS = (nn.modules.dropout._DropoutNd, nn.MultiheadAttention, nn.RNNBase)
 """Modules that draw in train mode, by torch's own dropout, and do nothing else there."""
@@ -31,7 +31,7 @@ class Replica:
         dtype: of its numbers of floating point; complex ones become as precise.
 
     Raises:
-        UserError: see `bare_copy`.
+        UserError: see `shadow.bare_copy`.
     """
 
     def __init__(self, model: nn.Module, *, train: bool, dtype: torch.dtype) -> None:
@@ -42,18 +42,19 @@ class Replica:
         self.dtype = dtype
         # A tensor made in inference mode could never have a gradient.
         with as_found(model), torch.inference_mode(False):
-            self.model = recast(_made(model).to(device=self.device), dtype)
+            self.model = recast(copy_of(model).to(device=self.device), dtype)
         self.model.train(train)
         for module in self.model.modules():
             if isinstance(module, DRAWERS):
                 module.eval()
             if isinstance(module, nn.Embedding | nn.EmbeddingBag):
                 module.sparse = False  # autograd cannot differentiate a sparse gradient
+        self._plain: dict[int, bool] = {}  # by number of the stream, whether the pass needs `PlainOperations`
         self._recurrent = any(isinstance(module, nn.RNNBase) for module in self.model.modules())
 
     def lay_out(self, tensor: Tensor) -> Tensor:
         """A tensor of a batch as the copy wants it."""
-        return _cast(tensor.detach().to(self.device), self.dtype)
+        return cast(tensor.detach().to(self.device), self.dtype)
 
     def selected(self, names: Sequence[str] | None) -> dict[str, nn.Parameter]:
         """Parameters by name, each once however many names it has; None for all that are trainable.
@@ -89,8 +90,8 @@ class Replica:
     def running(self, draws: int) -> Iterator[None]:
         """Run a pass that can be differentiated twice; the copy and all else is put back after it.
 
-        Fused attention has no second derivative, nor have cuDNN's recurrent kernels; the same mathematics in plain
-        operations has.
+        Fused attention has no second derivative, nor have cuDNN's recurrent kernels, and that of a fused weight norm is
+        wrong; the same mathematics in plain operations has one.
 
         Args:
             draws: number of the stream that the model draws from, if it draws: always the same for a batch.
@@ -101,11 +102,15 @@ class Replica:
             stack.enter_context(torch.enable_grad())
             stack.enter_context(torch.autocast(self.device.type, enabled=False))
             stack.enter_context(sdpa_kernel([SDPBackend.MATH]))
+            plain = PlainOperations()
+            if self._plain.get(draws, True):  # it takes a tenth of the time of small operations
+                stack.enter_context(plain)
             if self._recurrent and self._on_cuda:
                 stack.enter_context(torch.backends.cudnn.flags(enabled=False))
             torch.set_default_dtype(self.dtype)  # as_found puts it back, and the generators
             self._seed(draws)
             yield
+            self._plain.setdefault(draws, plain.used)
 
     def _seed(self, draws: int) -> None:
         seeds = [int(each) for each in stream(0, "probe", "curvature", "draws", draws).integers(2**32, size=3)]
@@ -121,27 +126,3 @@ class Replica:
         numpy_state: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - see above
         states = [torch.get_rng_state(), *([torch.cuda.get_rng_state(self.device)] if self._on_cuda else [])]
         return random.getstate(), repr(numpy_state), *(each.numpy().tobytes() for each in states)
-
-
-def recast(module: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """The same module, its numbers of floating point in a dtype, complex ones as precise."""
-    change: Any = module._apply  # `.to(dtype)` would take complex numbers for real ones
-    change(lambda tensor: _cast(tensor, dtype))
-    return module
-
-
-def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    if tensor.is_complex():
-        return tensor.to(torch.complex128 if dtype is torch.float64 else torch.complex64)
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
-
-
-def _made(model: nn.Module) -> nn.Module:
-    found = bare_copy(model)
-    # Older ways of torch to make a weight anew at each pass (spectral norm, weight norm, pruning) are hooks, which
-    # belong to the function that is differentiated.
-    for source, target in zip(model.modules(), found.modules(), strict=True):
-        for key, hook in source._forward_pre_hooks.items():
-            if type(hook).__module__.startswith("torch.nn.utils."):
-                target._forward_pre_hooks[key] = copy.deepcopy(hook)
-    return found
