@@ -10,8 +10,9 @@ from typing import Any, Protocol, final
 import torch
 from torch import Tensor, nn
 
-from depthscope.core.errors import UserError, shown
+from depthscope.core.errors import UserError
 from depthscope.core.hashing import combined_digest
+from depthscope.probes.copies import own_loss_fn
 from depthscope.probes.curvature import Hessian, extremes
 from depthscope.probes.guard import unwrapped
 from depthscope.probes.landscape.directions import Directions, directions, trajectory_plane
@@ -22,12 +23,9 @@ from depthscope.record.landscape import MapHead, MapSource, PointKind, Trajector
 from depthscope.record.provenance import provenance
 from depthscope.study.landscape import MapSpec
 from depthscope.train.examples import examples_digest, first_examples, head_of, tensor_digest
-from depthscope.train.named import built, cross_entropy, data_named, loss_named, moved, mse, scores_of
-from depthscope.train.usercode import told
+from depthscope.train.mapped_loss import Loss, judged, own_loss
+from depthscope.train.named import built, data_named, loss_named, moved
 from depthscope.train.variants.data import num_examples
-
-Loss = Any
-"""`(output, targets) -> loss`, a mean over the batch; None: the model's own `output.loss`."""
 
 HESSIAN_TOL = 1e-2
 """Of the eigenvalues on a map, relative to the spread of the spectrum: what a picture shows. A residual tells how far
@@ -156,57 +154,16 @@ def material_of(model: nn.Module, data: Any, loss_fn: Loss, spec: MapSpec, *, at
             "directions 'trajectory': wanted the run of a study that keeps its weights; a model alone has no path. "
             "Choose random."
         )
+    home = next((each.device for each in (*model.parameters(), *model.buffers())), torch.device("cpu"))
+    dtype = torch.float64 if spec.precision == "float64" else torch.float32
     batches = moved(first_examples(data, spec.examples, spec.batch_size, at_most=at_most), model)
     return Material(
         model=model,
         batches=batches,
-        judge=partial(judged, loss_fn),
+        judge=partial(judged, own_loss_fn(loss_fn, home, dtype)),
         loss_fn=loss_fn or own_loss,
         spec=spec.of_examples(sum(map(num_examples, batches))),
     )
-
-
-def judged(loss_fn: Loss, output: Any, targets: Any) -> dict[str, float]:
-    """`loss`, and the `accuracy` where targets [B] are classes and scores [B, K].
-
-    Losses of ours are found in float64, those of the user's in whatever the model gives.
-
-    Raises:
-        UserError: the loss is not one number.
-    """
-    if loss_fn in (cross_entropy, mse):
-        output = scores_of(output).cpu().double()
-        targets = targets.cpu().double() if targets.is_floating_point() else targets.cpu()
-    try:
-        loss: Any = (loss_fn or own_loss)(output, targets)
-    except UserError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise UserError(f"landscape: the loss raised {told(error)}") from error
-    if not isinstance(loss, float | int | Tensor) or (isinstance(loss, Tensor) and loss.numel() != 1):
-        raise UserError(f"landscape: the loss gives {shown(loss)}; wanted one number, the mean over a batch.")
-    found = {"loss": float(loss)}
-    if loss_fn is not mse and isinstance(targets, Tensor) and targets.ndim == 1 and not targets.is_floating_point():
-        scores = output if isinstance(output, Tensor) else getattr(output, "logits", None)
-        if isinstance(scores, Tensor) and scores.ndim == 2:
-            found["accuracy"] = float((scores.argmax(1) == targets).double().mean())
-    return found
-
-
-def own_loss(output: Any, targets: Any) -> Tensor:
-    """The loss that a model gives of itself.
-
-    Raises:
-        UserError: it gives none.
-    """
-    del targets
-    found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    if not isinstance(found, Tensor):
-        raise UserError(
-            f"landscape: no loss: the model gives {type(output).__name__} without a loss of its own. Name one: "
-            "cross_entropy, mse or package.module:function (--loss), or pass loss_fn."
-        )
-    return found
 
 
 @dataclass(kw_only=True)
@@ -265,6 +222,11 @@ class Mapper:
         if kind == "loss":
             found = self._surface.at(*at)
             return {"loss": found["loss"], "accuracy": found.get("accuracy")}
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise UserError(
+                "landscape: eigenvalues of the Hessian cannot be found inside torch.func (grad, vmap, ...). Call it "
+                "outside, or with hessian_points=0."
+            )
         examples = head_of(list(self.material.batches), self.spec.hessian_examples)
         # On a CPU convolutions in float64 take four times as long, and this is far closer than the tolerance.
         dtype = torch.float64 if self.spec.precision == "float64" else torch.float32

@@ -37,6 +37,9 @@ def stays(model: nn.Module, run: Callable[[], object]) -> bool:
     )
 
 
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+
+
 class Marks:
     """What a model holds now, to tell by identities, values and torch's counts of writes whether it has changed.
 
@@ -48,7 +51,15 @@ class Marks:
         self._held, self._versions = self._now()
 
     def _now(self) -> tuple[list[Any], list[int]]:
-        held = list(_contents(self._model))
+        held: list[Any] = []
+        for module in self._model.modules():
+            for value in vars(module).values():
+                if type(value) in _PLAIN:
+                    held.append(value)
+                elif value or not isinstance(value, dict):  # most of a module's tables are empty
+                    held.extend(_inside(value, set()))
+                else:
+                    held.append(0)
         return held, [each._version for each in held if isinstance(each, Tensor) and not each.is_inference()]
 
     def stand(self) -> bool:

@@ -5,6 +5,7 @@ Source: Li et al. 2018, arXiv 1712.09913.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -18,6 +19,7 @@ from depthscope.core.errors import UserError, shown
 from depthscope.probes.copies import cast, copy_of, recast, restarted
 from depthscope.probes.guard import as_found, undisturbed, unwrapped
 from depthscope.probes.landscape.directions import Directions
+from depthscope.probes.landscape.outputs import MeanOf, widened
 from depthscope.probes.landscape.quick import Plain, quick
 from depthscope.probes.landscape.renorm import reestimated
 from depthscope.probes.landscape.still import Marks, may_compile, stays
@@ -48,7 +50,7 @@ class Surface:
       variance's bias. Nothing of one point's statistics reaches another.
 
     Precision: `float32` and `float64` convert the copy; `bfloat16` keeps float32 weights and runs the model, but not
-    the judge, under autocast.
+    the judge, under autocast; what it gives in 16 bits the judge gets in float32.
 
     Where `fast`, what is moved is a twin of the model with batch norms folded into the layers before them (under norm
     `eval`), channels last, and ReLUs in place, as far as it computes the same in float64 (`quick.quick`); in float32 it
@@ -58,7 +60,8 @@ class Surface:
         model: any module on whose copy `copy.deepcopy` succeeds.
         batches: what `probe` takes, on the model's device; (inputs, targets) as a rule. A batch weighs by its number of
             examples.
-        judge: figures of an output and its targets, as means over the batch; `loss` among them as a rule.
+        judge: figures of an output and its targets, as means over the batch, or of another number of targets
+            (`outputs.MeanOf`); `loss` among them as a rule.
         directions: see `directions.directions` and `trajectory_plane`.
         norm: see above.
         precision: see above.
@@ -148,7 +151,7 @@ class Surface:
         return figures
 
     def _figures(self) -> dict[str, float]:
-        model, totals = self._moved.model, dict[str, float]()
+        model, totals, nums = self._moved.model, dict[str, float](), dict[str, int]()
         restarted(self.device)
         if self._norm == "batch":
             with self._cast():
@@ -157,10 +160,11 @@ class Surface:
             args, kwargs, _ = batch.fresh()
             with told(model, batch), self._cast():
                 output = model(*args, **kwargs)
-            for name, value in self._judge(output, batch.fresh_targets()).items():
-                totals[name] = totals.get(name, 0.0) + float(value) * batch.num_examples
-        num = sum(batch.num_examples for batch in self._batches)
-        return {name: total / num for name, total in totals.items()}
+            for name, value in self._judge(widened(output), batch.fresh_targets()).items():
+                num = value.num if isinstance(value, MeanOf) else batch.num_examples
+                nums[name] = nums.get(name, 0) + num
+                totals[name] = totals.get(name, 0.0) + (float(value) * num if num else 0.0)
+        return {name: total / nums[name] if nums[name] else math.nan for name, total in totals.items()}
 
     @contextmanager
     def model_at(self, *coordinates: float, dtype: torch.dtype = torch.float64) -> Iterator[nn.Module]:
