@@ -54,8 +54,8 @@ def go_on(
     on_progress: Callable[[MapProgress], None] = lambda at: None,
     **settings: Any,
 ) -> MapRecord | MapFault:
-    head, centre = prepare(source, spec, 1)
-    job = MapJob(source=source, head=open_map(folder, head, centre), folder=folder)
+    head, _ = prepare(source, spec, 1)
+    job = MapJob(source=source, head=open_map(folder, head), folder=folder)
     (found,) = map_points([job], executor, on_progress=on_progress, **settings)
     return found
 
@@ -216,9 +216,9 @@ def test_a_model_of_this_process_and_its_surroundings_stay_as_they_are(tmp_path:
 
 def test_a_factory_that_gives_other_weights_each_time_is_refused(tmp_path: Path) -> None:
     source = OfCode(factory=f"{NAME}:by_chance", data=f"{NAME}:data", loss="cross_entropy")
-    head, centre = prepare(source, SPEC, 1)
+    head, _ = prepare(source, SPEC, 1)
     release()
-    (found,) = map_points([MapJob(source=source, head=open_map(tmp_path, head, centre), folder=tmp_path)])
+    (found,) = map_points([MapJob(source=source, head=open_map(tmp_path, head), folder=tmp_path)])
     assert isinstance(found, MapFault)
     assert "gives other weights each time" in found.reason
     with pytest.raises(UserError, match="other weights"):
@@ -241,6 +241,14 @@ def test_a_model_whose_code_changed_does_not_go_on(tmp_path: Path, monkeypatch: 
     with pytest.raises(UserError, match="code of the model or of the loss has changed"):
         go_on(OWN, tmp_path)
     assert files(tmp_path) == kept
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_a_loss_that_is_no_mean_is_refused(reduction: str) -> None:
+    code = __import__(NAME)
+    source = OfObject(model=code.model(), data=code.data(), loss_fn=torch.nn.CrossEntropyLoss(reduction=reduction))
+    with pytest.raises(UserError, match=f"landscape: loss_fn: wanted a mean.*{reduction}"):
+        prepare(source, SPEC, 1)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from depthscope.core.errors import UserError
 from depthscope.record.landscape import MapHead, MapSource, chunks, read_map
-from depthscope.record.map_writer import close_map, open_map, write_chunk
+from depthscope.record.map_writer import check_map_folder, close_map, open_map, write_chunk
 from depthscope.record.provenance import provenance
 from depthscope.study.landscape import Maps, MapSpec
 
@@ -97,6 +97,63 @@ def test_a_map_that_goes_on_with_other_versions_says_so(tmp_path: Path) -> None:
     (part,) = open_map(tmp_path, HEAD).provenance.resumed
     assert (part.step, part.numpy, part.differs) == (1, "1.26.0", ("numpy",))
     assert read_map(tmp_path).missing == tuple(range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "versions", "goes"),
+    [
+        (0.5, 0.5, "same", True),
+        (0.5, math.nextafter(0.5, 1), "same", False),
+        (0.5, 0.50001, "other", True),
+        (0.5, 0.51, "other", False),
+        (math.nan, math.nan, "same", True),
+        (math.nan, 0.5, "other", False),
+        (0.5, math.nan, "same", False),
+        (math.inf, math.inf, "same", True),
+        (math.inf, 0.5, "other", False),
+    ],
+)
+def test_a_map_goes_on_where_its_centre_has_the_same_loss(
+    was: float, now: float, versions: str, goes: bool, tmp_path: Path
+) -> None:
+    """Bit for bit, without a point that is there; with other versions, nearly."""
+    before = HEAD.provenance.model_copy(update={"numpy": "1.26.0"}) if versions == "other" else HEAD.provenance
+    open_map(tmp_path, HEAD.model_copy(update={"centre": repr(was), "provenance": before}))
+    asked = HEAD.model_copy(update={"centre": repr(now)})
+    if goes:
+        assert open_map(tmp_path, asked).centre == repr(was) == read_map(tmp_path).head.centre
+    else:
+        with pytest.raises(UserError, match="code of the model or of the loss has changed"):
+            open_map(tmp_path, asked)
+
+
+def test_chunks_of_other_code_of_the_loss_are_none_of_this_map(tmp_path: Path) -> None:
+    one, other = (HEAD.model_copy(update={"code": each}) for each in ("0123", "4567"))
+    open_map(tmp_path, one)
+    write_chunk(tmp_path, other, "loss", {0: row(1.0)})
+    assert read_map(tmp_path).missing == tuple(range(9))
+    with pytest.raises(UserError, match="other code of the loss mse"):
+        open_map(tmp_path, other)
+
+
+def test_no_damaged_bit_raises(tmp_path: Path) -> None:
+    """It is a point that is missing, or, in a byte that says nothing, all as it was."""
+    open_map(tmp_path, HEAD)
+    rows = {index: row(float(index), 0.5) for index in range(9)}
+    close_map(tmp_path, HEAD, "loss", rows)
+    path = tmp_path / "loss.parquet"
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 128]) + content[at + 1 :])
+        found = read_map(tmp_path)
+        assert found.missing == tuple(range(9)) or found.loss.ravel().tolist() == list(range(9))
+
+
+def test_a_folder_in_place_of_the_file_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
+    open_map(tmp_path, HEAD)
+    (tmp_path / "loss.parquet").mkdir()
+    with pytest.raises(UserError, match=r"loss\.parquet is a folder"):
+        check_map_folder(tmp_path)
 
 
 def test_the_centre_is_exactly_zero_and_coordinates_are_mirrored() -> None:

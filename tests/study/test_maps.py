@@ -161,3 +161,27 @@ def test_runs_that_choose_a_number_are_not_mapped() -> None:
     study = study_of(f"[landscape]\n{tuning}")
     assert study.tuning is not None
     assert selection_study(study).landscape is None
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("hessian_points = 3\nhessian_planes = 5\nplanes = 2", "at most the 2 of planes, got 5"),
+        ("hessian_planes = 3\nplanes = 3", "give hessian_points too"),
+        ("points = 5\nhessian_points = 7", "no finer than the map's own 5 points, got 7"),
+        ('directions = "trajectory"\nnormalise = "none"', "is for random directions alone"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(table: str, told: str) -> None:
+    with pytest.raises(FaultsError, match=told):
+        study_of(f"[landscape]\n{table}")
+    study_of('[landscape]\ndirections = "trajectory"\nnormalise = "filter"\nhessian_planes = 1\nparts = []')
+
+
+def test_a_path_of_one_step_has_no_plane() -> None:
+    text = TEXT.replace("epochs = 1", "steps = 1")
+    assert [
+        told
+        for _, told in faults('[landscape]\ndirections = "trajectory"', text)
+        if "a run of 1 step has no path" in told
+    ]

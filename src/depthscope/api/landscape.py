@@ -162,7 +162,7 @@ def _make(
             resources = Resources(gpus=1.0 if head.provenance.device == "cuda" else 0.0)
             executor.check({resources})
             if folder is not None:
-                head = open_map(folder, head, centre)
+                head = open_map(folder, head)
             job = MapJob(source=source, head=head, folder=folder, resources=resources)
             (found,) = map_points([job], executor, on_progress=progress or (lambda at: None), on_note=tell)
     finally:

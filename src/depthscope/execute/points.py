@@ -6,13 +6,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from threadpoolctl import threadpool_limits
 
 from depthscope.core.errors import UserError
+from depthscope.probes.curvature import Hessian, check_mean
 from depthscope.record.landscape import MapHead, PointKind
+from depthscope.study.catalog import is_user_code
 from depthscope.study.landscape import MapSpec
 from depthscope.train.exact import exact
+from depthscope.train.examples import head_of
 from depthscope.train.mapping import Mapper, Point, Source, head_of_map
+from depthscope.train.usercode import code_digest
 from depthscope.train.variants.generators import Side
 
 
@@ -67,11 +72,23 @@ def prepare(source: Source, spec: MapSpec, threads: int) -> tuple[MapHead, Point
     Orders that work in this process find the map ready.
 
     Raises:
-        UserError: bad input, in one line.
+        UserError: bad input, in one line; the Hessian is asked for, and its products are wrong.
     """
     with exact(threads), threadpool_limits(limits=threads, user_api="blas"):
         mapper = _mapper(source, spec)
-        return head_of_map(source, mapper.spec, mapper, threads), mapper.point("loss", spec.grid().centre)
+        head, centre = head_of_map(source, mapper.spec, mapper, threads), mapper.point("loss", spec.grid().centre)
+        loss = head.source.loss
+        code = code_digest(loss) if head.source.kind == "code" and is_user_code(loss) else None
+        kept = {"code": code, "centre": None if centre["loss"] is None else repr(centre["loss"])}
+        if spec.hessian_points:
+            _check_curvature(mapper)
+        return head.model_copy(update=kept), centre
+
+
+def _check_curvature(mapper: Mapper) -> None:
+    of, spec = mapper.material, mapper.spec
+    dtype = torch.float64 if spec.precision == "float64" else torch.float32
+    Hessian(of.model, head_of(list(of.batches), spec.hessian_examples), of.loss_fn, dtype=dtype).check_symmetric()
 
 
 def release() -> None:
@@ -87,6 +104,7 @@ def _mapper(source: Source, spec: MapSpec) -> Mapper:
     release()  # first, so that two never take memory at once
     with Side(0, "probe", "landscape").drawing():  # code of the user's draws from it, and nothing of the caller's
         material = source.material(spec)
+        check_mean(material.loss_fn, "landscape")
         mapper = Mapper(spec=material.spec or spec, material=material)
     _held = (source, mapper.spec, mapper)
     return mapper

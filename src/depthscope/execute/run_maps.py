@@ -78,15 +78,15 @@ def make_maps(
 def _job(
     source: OfRun, record: RunRecord, spec: MapSpec, resources: Resources, on_note: Callable[[str], None]
 ) -> MapJob:
-    head, centre = prepare(source, spec, source.context.threads)
+    head, _ = prepare(source, spec, source.context.threads)
     head = head.model_copy(update={"facts": {**head.facts, MADE_OF: made_of(record, spec)}})
     at = map_folder(source.folder, record.run_id, spec.map_id)
     try:
-        opened: MapHead = open_map(at, head, centre)
+        opened: MapHead = open_map(at, head)
     except UserError:  # half of it was made by other code, or on another device: it would be a map of neither
         on_note(f"{source.name}: its map that was begun does not go with what it gives now, and is made anew.")
         delete_map(source.folder, record.run_id, spec)
-        opened = open_map(at, head, centre)
+        opened = open_map(at, head)
     return MapJob(source=source, head=opened, folder=at, resources=resources)
 
 

@@ -91,6 +91,8 @@ class MapHead(Frozen):
         data: digest of the examples.
         facts: what else is known: parameters, trainable ones, layers of batch norm, ...
         trajectory: where that is the plane.
+        code: digest of the loss's source, where that is the user's by name.
+        centre: loss of the network itself when the map was begun, as `repr` writes it: inf and nan are no JSON.
         provenance: where and with what.
     """
 
@@ -101,13 +103,15 @@ class MapHead(Frozen):
     data: str
     facts: dict[str, bool | int | float | str] = Field(default_factory=dict)
     trajectory: Trajectory | None = None
+    code: str | None = None
+    centre: str | None = None
     provenance: Provenance
 
     @property
     def key(self) -> str:
         """What decides each number of the map; chunks of another key are none of this map's."""
         parts = (self.spec.map_id, self.weights, self.data, self.source.loss, self.provenance.device)
-        return digest(list(parts))
+        return digest([*parts, *([self.code] if self.code is not None else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +268,7 @@ def _read(path: Path, head: MapHead, kind: PointKind) -> Rows | None:
         file = pq.ParquetFile(io.BytesIO(read_bytes(path)), page_checksum_verification=True)
         table = file.read(use_threads=False)
         columns: dict[str, list[Any]] = table.to_pydict()
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):  # ValueError: a damaged name that is no text
         return None
     if (table.schema.metadata or {}).get(b"map") != head.key.encode() or table.schema.names != schema(kind).names:
         return None

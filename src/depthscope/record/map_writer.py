@@ -6,7 +6,7 @@ import contextlib
 import io
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -44,16 +44,19 @@ def check_map_folder(folder: Path) -> MapHead | None:
     held = read_head(folder)
     if held is None:
         _check_empty(folder)
+        return None
+    for kind in kinds(held.spec):
+        if (path := folder / f"{kind}.parquet").is_dir():
+            raise UserError(f"{path} is a folder; wanted the map's file. Move it away, or choose another with --out.")
     return held
 
 
-def open_map(folder: Path, head: MapHead, centre: Mapping[str, float | None] | None = None) -> MapHead:
+def open_map(folder: Path, head: MapHead) -> MapHead:
     """Make a folder this map's, or go on with it.
 
     Args:
         folder: where.
         head: the map's.
-        centre: figures of its centre as they are found now.
 
     Returns:
         The map's head: that of the folder, where one stands there already, with what differs now in its provenance.
@@ -64,12 +67,12 @@ def open_map(folder: Path, head: MapHead, centre: Mapping[str, float | None] | N
     held = check_map_folder(folder)
     if held is not None:
         check_same(folder, held, head)
-        if centre is not None:
-            _check_centre(folder, held, centre)
         later = resumed_from(_num_points(folder, held), held.provenance, head.provenance)
+        if head.centre is not None:
+            _check_centre(folder, held, float(head.centre), later.resumed[-1].differs)
         if not later.resumed[-1].differs:
             return held
-        head = head.model_copy(update={"provenance": later})
+        head = head.model_copy(update={"provenance": later, "centre": held.centre})
     write_bytes(folder / MAP_FILE, (head.model_dump_json(indent=2) + "\n").encode())
     return head
 
@@ -94,6 +97,7 @@ def check_same(folder: Path, held: MapHead, asked: MapHead) -> None:
     there, here = held.provenance.device, asked.provenance.device
     differs = {
         f"loss {held.source.loss}, not {asked.source.loss}": held.source.loss != asked.source.loss,
+        f"a map by other code of the loss {held.source.loss}, which has changed": held.code != asked.code,
         f"device {there}, not {here}": there != here,
         f"other weights (of {held.source.model})": held.weights != asked.weights,
         f"other examples (of {held.source.data})": held.data != asked.data,
@@ -106,14 +110,20 @@ def _refuse(folder: Path, differs: list[str]) -> None:
         raise UserError(f"{folder} holds another map: {'; '.join(differs)}. Choose another folder with --out.")
 
 
-def _check_centre(folder: Path, head: MapHead, centre: Mapping[str, float | None]) -> None:
-    kept = read_points(folder, head, "loss").get(head.spec.grid().centre)
-    was, now = kept["loss"] if kept else None, centre["loss"]
-    if was is None or now is None or (math.isnan(was) and math.isnan(now)):
+def _check_centre(folder: Path, head: MapHead, now: float, differs: Sequence[str]) -> None:
+    """Refuse to go on where the network itself has another loss now than when the map was begun.
+
+    Where nothing else differs the two are equal bit for bit; on another machine, or with other versions, nearly.
+    """
+    if head.centre is None:  # a map of before it was kept
         return
-    if not math.isclose(was, now, rel_tol=CLOSE[head.spec.precision], abs_tol=1e-12):
+    was = float(head.centre)
+    off = CLOSE[head.spec.precision] if differs else 0.0
+    if math.isnan(was) and math.isnan(now):
+        return
+    if not math.isclose(was, now, rel_tol=off, abs_tol=1e-12 if differs else 0.0):
         raise UserError(
-            f"{folder} holds a map whose centre has loss {was:.6g}; with the same weights and examples it is {now:.6g} "
+            f"{folder} holds a map whose centre has loss {was:.9g}; with the same weights and examples it is {now:.9g} "
             "now, so that the code of the model or of the loss has changed. Choose another folder with --out."
         )
 

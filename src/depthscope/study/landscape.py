@@ -61,9 +61,14 @@ class _MapFields(Frozen):
             faults.append(("points", f"wanted an odd number, so that the centre is a point; got {self.points}."))
         if self.hessian_points and (self.hessian_points % 2 == 0 or self.hessian_points < 3):
             faults.append(("hessian_points", f"wanted 0, or an odd number of 3 or more; got {self.hessian_points}."))
+        if self.hessian_points > self.points:
+            wanted = f"wanted a grid no finer than the map's own {self.points} points, got {self.hessian_points}."
+            faults.append(("hessian_points", wanted))
         if self.hessian_points and self.hessian_examples > self.examples:
             wanted = f"wanted at most the map's own {self.examples} examples, got {self.hessian_examples}."
             faults.append(("hessian_examples", wanted))
+        if self.directions == "trajectory" and self.normalise != "filter":
+            faults.append(("normalise", "is for random directions alone; leave it away for those of the trajectory."))
         faults += self._further()
         if faults:
             raise FieldFaults(faults)
@@ -115,12 +120,19 @@ class Maps(_MapFields):
     hessian_planes: Annotated[Int, Field(ge=1, le=100)] = Field(
         default=1, description="of these maps, the first so many have the Hessian's eigenvalues, which take long"
     )
-    parts: tuple[str, ...] = Field(default=(), description="parts of the study whose runs are mapped; left out, all")
+    parts: tuple[str, ...] = Field(
+        default=(), description="parts of the study whose runs are mapped; left out or empty, all"
+    )
 
     def _further(self) -> list[tuple[str, str]]:
+        faults = []
         if self.directions == "trajectory" and self.planes > 1:
-            return [("planes", f"a trajectory has one principal plane, got {self.planes}.")]
-        return []
+            faults.append(("planes", f"a trajectory has one principal plane, got {self.planes}."))
+        if self.hessian_planes > 1 and not self.hessian_points:
+            faults.append(("hessian_planes", "no eigenvalues are asked for; give hessian_points too, 3 or more."))
+        elif self.hessian_planes > self.planes:
+            faults.append(("hessian_planes", f"wanted at most the {self.planes} of planes, got {self.hessian_planes}."))
+        return faults
 
     def specs(self) -> tuple[MapSpec, ...]:
         """The maps of one run."""

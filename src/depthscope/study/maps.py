@@ -72,6 +72,8 @@ def _why_not(study: StudySpec, spec: RunSpec) -> str | None:
         return "the laboratory's runs have no maps; choose backend torch, or name the other parts in landscape.parts."
     if WEIGHTS not in spec.measures:
         return f"a map is made from the weights that a run keeps; put {WEIGHTS!r} among the measures of its runs."
-    if study.landscape.directions == "trajectory" and spec.steps == 0:
-        return "a run of 0 steps has no path; choose random directions, or steps."
+    if study.landscape.directions == "trajectory" and spec.steps is not None and spec.steps < 2:
+        # Of more steps it depends on the data's size how many weights are kept.
+        run = "a run of 1 step" if spec.steps == 1 else f"a run of {spec.steps} steps"
+        return f"{run} has no path that spans a plane; choose random directions, or more steps."
     return None

@@ -230,7 +230,7 @@ def code_digests(spec: RunSpec) -> dict[str, str]:
     The source of a function is the file of its module and what that imports of its own package: see `sources`.
     The digest is taken once a process, when the code is loaded.
     """
-    found = {target: _digest(target) for target in user_targets(spec)}
+    found = {target: code_digest(target) for target in user_targets(spec)}
     return {target: digest for target, digest in found.items() if digest is not None}
 
 
@@ -244,7 +244,7 @@ def changed_code(digests: Iterable[Mapping[str, str]]) -> list[str]:
     now: dict[str, str | None] = {}
     for target in sorted({target for each in known for target in each}):
         with contextlib.suppress(UserError):  # the package is not here: what is done can be shown without it
-            now[target] = _digest(target)
+            now[target] = code_digest(target)
     changed = [{target for target in each if target in now and each[target] != now[target]} for each in known]
     number = sum(map(bool, changed))
     if not number:
@@ -257,7 +257,8 @@ def changed_code(digests: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _digest(target: str) -> str | None:
+def code_digest(target: str) -> str | None:
+    """Of the source of a function of the user's, see `code_digests`; None where it has none."""
     if _top(target) == "torch":  # `torch.nn:Mish`: thousands of files, whose version stands in the record
         return None
     function = inspect.unwrap(resolve(target))

@@ -16,13 +16,13 @@ from depthscope.core.errors import UserError
 from depthscope.probes.curvature import Hessian, dense
 
 
-def old_style(module: nn.Module, dim: int | None) -> nn.Module:
+def old_style(module: nn.Module, dim: Any) -> nn.Module:
     with pytest.warns(FutureWarning, match="weight_norm"):
         found: nn.Module = nn.utils.weight_norm(module, dim=dim)
     return found
 
 
-def new_style(module: nn.Module, dim: int | None) -> nn.Module:
+def new_style(module: nn.Module, dim: Any) -> nn.Module:
     found: nn.Module = parametrizations.weight_norm(module, dim=dim)
     return found
 
@@ -50,7 +50,7 @@ def test_weight_norm_is_g_v_by_the_norm_of_v(
     g_name, v_name = (of.get("weight_g") or of["original0"]), (of.get("weight_v") or of["original1"])
 
     def loss(flat: Tensor) -> Tensor:
-        parts = flat.split([each.numel() for each in named.values()])
+        parts = torch.split(flat, [each.numel() for each in named.values()])
         p = {name: part.view_as(named[name]) for name, part in zip(named, parts, strict=True)}
         g, v = p[g_name], p[v_name]
         norm = (v**2).sum().sqrt() if dim is None else (v**2).sum(1 - dim, keepdim=True).sqrt()

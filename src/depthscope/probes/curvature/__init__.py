@@ -15,6 +15,7 @@ from depthscope.probes.curvature.density import density as density
 from depthscope.probes.curvature.extremes import Extremes as Extremes
 from depthscope.probes.curvature.extremes import extremes as extremes
 from depthscope.probes.curvature.operator import Hessian as Hessian
+from depthscope.probes.curvature.operator import check_mean as check_mean
 from depthscope.probes.curvature.symmetric import EXACT as EXACT
 from depthscope.probes.curvature.symmetric import Symmetric as Symmetric
 from depthscope.probes.curvature.symmetric import dense as dense

@@ -85,9 +85,7 @@ class Hessian:
     ) -> None:
         if dtype not in DTYPES:
             raise UserError(f"curvature: dtype: wanted torch.float64 or torch.float32, got {dtype}.")
-        reduction = getattr(loss_fn, "reduction", "mean")
-        if isinstance(loss_fn, nn.Module) and reduction not in ("mean", "batchmean"):
-            raise UserError(f"curvature: loss_fn: wanted a mean over the batch, got reduction {reduction!r}.")
+        check_mean(loss_fn, "curvature")
         inner = unwrapped(model)
         self._replica = Replica(inner, train=train, dtype=dtype)
         self._batches = [self._read(each, inner, with_loss=loss_fn is not None) for each in batches]
@@ -272,4 +270,18 @@ class Hessian:
         return (
             f"curvature: {what} raised {type(error).__name__}: {words_of(error)}; it was given {given}. It runs in "
             f"{dtype}: a dtype that it names itself may be at fault."
+        )
+
+
+def check_mean(loss_fn: object, verb: str) -> None:
+    """See that a loss says of itself no other reduction than a mean. What a function does cannot be seen.
+
+    Raises:
+        UserError: a module whose reduction is another.
+    """
+    reduction = getattr(loss_fn, "reduction", "mean")
+    if isinstance(loss_fn, nn.Module) and reduction not in ("mean", "batchmean"):
+        raise UserError(
+            f"{verb}: loss_fn: wanted a mean over the batch, got {type(loss_fn).__name__} of reduction {reduction!r}. "
+            "Give it reduction='mean'."
         )
