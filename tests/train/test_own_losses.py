@@ -65,6 +65,7 @@ def test_class_weights_take_the_precision(precision: str) -> None:
         wanted = float(F.cross_entropy(model(x).double(), LABELS, weight=torch.tensor([1.0, 2.0, 3.0]).double()))
     assert found.point("loss", 1)["loss"] == pytest.approx(wanted, rel=0.01 if precision == "bfloat16" else 1e-6)
     assert loss_fn.weight is weight
+    assert weight is not None
     assert weight.dtype is torch.float32
 
 
