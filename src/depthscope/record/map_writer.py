@@ -97,7 +97,7 @@ def check_same(folder: Path, held: MapHead, asked: MapHead) -> None:
     there, here = held.provenance.device, asked.provenance.device
     differs = {
         f"loss {held.source.loss}, not {asked.source.loss}": held.source.loss != asked.source.loss,
-        f"a map by other code of the loss {held.source.loss}, which has changed": held.code != asked.code,
+        f"other code of the loss {held.source.loss}": held.code != asked.code,
         f"device {there}, not {here}": there != here,
         f"other weights (of {held.source.model})": held.weights != asked.weights,
         f"other examples (of {held.source.data})": held.data != asked.data,
