@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -149,7 +150,7 @@ def test_the_recipe_is_told_in_the_studys_own_words_and_else_not_at_all(cifar: S
     pages = []
     for study in (told, silent):
         results = type(cifar.results)(
-            plan=cifar.results.plan.__class__(**{**vars(cifar.results.plan), "study": study}),
+            plan=dataclasses.replace(cifar.results.plan, study=study),
             records=cifar.results.records,
             load_table=cifar.results.load_table,
         )

@@ -52,7 +52,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "gpt2 plain": {**GPT2, "shortcut": "none", "init": "gaussian", "gain": 1.2},
     "post": {**GPT2, "model_options": {"placement": "post", "heads": 2}, "init": "orthogonal", "gain": 1.0},
     "rms": {"norm_options": {}, "model_options": {"norm_embedding": True}, "init": "gaussian", "gain": 1.0},
-    "no norm": {"norm": "none", "norm_options": {}, "init": "zero_projection"},
+    "no norm": {
+        "norm": "none",
+        "norm_options": {},
+        "model_options": {"tied": False, "bias": False},
+        "init": "zero_projection",
+    },
 }
 
 
