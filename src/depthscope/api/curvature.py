@@ -195,6 +195,7 @@ def curvature(
     name, module, batches, loss = material(model, data, loss_fn, examples, batch_size, device)
     hessian = Hessian(module, batches, loss, train=norm == "batch", dtype=getattr(torch, precision))
     value, gradient = hessian.loss(), hessian.gradient()
+    hessian.check_symmetric()
     heard = _Heard(hessian, progress)
     parts: dict[str, Any] = dict.fromkeys(PARTS)
     if "extremes" in asked:
