@@ -10,6 +10,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from depthscope.core.errors import UserError
+from depthscope.execute.pages import keep_pages
 from depthscope.probes.curvature import Hessian, check_mean
 from depthscope.record.landscape import MapHead, PointKind
 from depthscope.study.catalog import is_user_code
@@ -56,6 +57,7 @@ def find_points(order: PointsOrder) -> Found:
         UserError: bad input; or the source gives other weights or examples here than the driver found.
     """
     threads = order.head.provenance.threads
+    keep_pages()
     with exact(threads), threadpool_limits(limits=threads, user_api="blas"):
         mapper = _mapper(order.source, order.head.spec)
         _check(mapper, order.head)
