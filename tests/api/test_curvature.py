@@ -35,7 +35,8 @@ def test_linear_regression_through_every_form_of_data() -> None:
         assert (found.smallest, found.largest) == pytest.approx((values[0], values[-1]), rel=1e-12)
         assert found.trace is not None
         assert found.trace.value == pytest.approx(values.sum(), rel=1e-12)
-        assert (found.num_examples, found.num_parameters, found.num_products) == (25, 3, 8)  # two see that H is symmetric
+        # Two products see that H is symmetric.
+        assert (found.num_examples, found.num_parameters, found.num_products) == (25, 3, 8)
 
 
 def test_fewer_examples_than_asked_for_are_all() -> None:
