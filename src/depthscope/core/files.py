@@ -7,7 +7,6 @@ import errno
 import io
 import json
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,7 +158,7 @@ def staged(path: Path, content: bytes, *, mend: Callable[[OSError], str] = mend)
     Raises:
         UserError: an OSError here or in the body.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     new_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
