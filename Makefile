@@ -5,6 +5,7 @@
 # make repairs    every repair in one harness: on the spiral, and with DATA=folder on CIFAR-10
 # make elsewhere  transformers, and depth in time: the studies of docs/elsewhere.md (DATA=folder that holds the texts)
 # make bench      the table of docs/speed.md: a quarter of an hour on a machine that does nothing else (DATA: CIFAR-10)
+# make landscape  maps of the loss around networks, the study of docs/landscape.md (DATA=folder that holds the images)
 # make figures    the pictures of the README, from records; tables and figure of docs/statistics.md, simulated
 
 PYTHON ?= python3
@@ -20,7 +21,7 @@ ELSEWHERE := microgpt identity time relational transformer deepnorm
 # Tests at a time. A file's tests stay together, in the order of the folders: none is made to wait for the longest.
 JOBS   ?= 2
 
-.PHONY: run repairs elsewhere test test-slow cifar10 bench figures format clean
+.PHONY: run repairs elsewhere landscape test test-slow cifar10 bench figures format clean
 
 run: $(VENV)/.base
 	$(BIN)/depthscope run spiral --out $(OUT)/spiral
@@ -35,6 +36,10 @@ repairs: $(VENV)/.torch
 elsewhere: $(VENV)/.torch
 	$(foreach study,$(ELSEWHERE),$(BIN)/depthscope run $(study) --size quick --out $(OUT)/$(study) $(if $(DATA),--data $(DATA)) &&) true
 	$(BIN)/python docs/make_studies.py $(addprefix $(OUT)/,$(ELSEWHERE))
+
+landscape: $(VENV)/.torch
+	$(BIN)/depthscope run landscape --size quick --out $(OUT)/landscape $(if $(DATA),--data $(DATA))
+	$(BIN)/python docs/make_studies.py $(OUT)/landscape
 
 test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
