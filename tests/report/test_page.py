@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.report.test_strings import visible
 
 from depthscope.analysis.headline import headline
 from depthscope.analysis.table import Results
-from depthscope.report import content
+from depthscope.report import content, sheet
 from depthscope.report.layers import LAST, MAX_STEPS, depth_profiles
 from depthscope.report.words import Words
 from depthscope.study.expand import expand
@@ -179,3 +180,21 @@ def test_a_part_without_depth_is_drawn_against_its_first_axis_of_positive_number
     assert (views["name-0"].axis, views["name-0"].places) == ("depth", (20,))
     assert views["rate"].named(0.001, Words("en")) == "learning rate 0.001"
     assert all(len(rows) == 3 for view in views.values() for rows in view.cells().values())  # no two rates are pooled
+
+
+def test_the_script_of_a_page_is_put_together_once_for_all_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DEPTHSCOPE_CACHE", str(tmp_path / "cache"))
+    first = sheet._vega.__wrapped__()
+    assert first == sheet._bundle().replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+    def refuse() -> str:
+        raise AssertionError("put together again")
+
+    monkeypatch.setattr(sheet, "_bundle", refuse)
+    assert sheet._vega.__wrapped__() == first
+    other = "0.0.0"
+    monkeypatch.setattr(sheet, "version", lambda name: other)
+    with pytest.raises(AssertionError, match="again"):
+        sheet._vega.__wrapped__()

@@ -1,7 +1,4 @@
-"""The user's cache: where downloads and decoded arrays are kept.
-
-Anything in it may be deleted at any time, and nothing in it is believed without a check.
-"""
+"""Decoded arrays in the user's cache (`core.cache`), where downloads are kept too."""
 
 from __future__ import annotations
 
@@ -12,18 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
 from numpy.typing import NDArray
 
+from depthscope.core.cache import cache_dir as cache_dir
 from depthscope.data.cifar10_facts import IMAGE_SHAPE, NUM_ROWS, SplitName, whole_blocks, wrong_block
-
-CACHE_VARIABLE = "DEPTHSCOPE_CACHE"
-
-
-def cache_dir() -> Path:
-    """The folder that the environment variable DEPTHSCOPE_CACHE names, else the system's place for caches."""
-    named = os.environ.get(CACHE_VARIABLE)
-    return Path(named).expanduser() if named else Path(platformdirs.user_cache_dir("depthscope", appauthor=False))
 
 
 def save_arrays(split: SplitName, key: str, x: NDArray[np.uint8], y: NDArray[np.int64]) -> None:

@@ -7,12 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import altair as alt
 import jinja2
 from markupsafe import Markup
 
+from depthscope.core.cache import kept_text
 from depthscope.report import palette
 from depthscope.report.charts import FONT, configure, rename_tables
 from depthscope.report.shapes import Block
@@ -187,8 +189,19 @@ def _asset(name: str) -> str:
 @cache
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script, from the package that also draws the SVG files."""
+    try:
+        made_by = version("vl-convert-python")
+    except PackageNotFoundError:  # nothing tells which one it is
+        bundle = _bundle()
+    else:
+        # Putting it together takes more than a second, and holds the interpreter's lock: no thread would help.
+        bundle = kept_text(f"vega-{made_by}.js", _bundle)
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _bundle() -> str:
     import vl_convert
 
     # Its stub wants a snippet; without one it assigns vegaEmbed to the window.
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return bundle
