@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.train.own import package
 from tests.train.short import TRAINED
 
 torch = pytest.importorskip("torch")
@@ -18,6 +20,8 @@ from depthscope.study.run import RunSpec  # noqa: E402
 from depthscope.train.build import Context, load_data  # noqa: E402
 from depthscope.train.feed import Feed  # noqa: E402
 from depthscope.train.start import run_task  # noqa: E402
+from depthscope.train.state import Standing  # noqa: E402
+from depthscope.train.torch_loop import Run  # noqa: E402
 
 
 def spec(**changes: Any) -> RunSpec:
@@ -180,3 +184,14 @@ def test_no_steps_measures_an_untrained_network() -> None:
     assert ended.outcome.status == "completed"
     assert ended.summary["dh_factor_first"] == ended.summary["dh_factor_last"]
     assert "train_loss_running" not in ended.summary
+
+
+def test_what_overwrites_its_input_in_an_update(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def overwriters(one: RunSpec) -> int:
+        return len(Run(one, Context(), None, Standing()).overwriters)
+
+    assert overwriters(spec()) == 10
+    assert overwriters(spec(precision="bfloat16")) == 0
+    norm = "import torch\n\ndef same(num):\n    return torch.nn.BatchNorm2d(num)\n"
+    name = package(monkeypatch, tmp_path, mine=norm)
+    assert overwriters(spec(norm=f"{name}.mine:same")) == 0

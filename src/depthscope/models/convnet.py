@@ -85,13 +85,14 @@ class Block(nn.Module):
 
     x_BCHW -> relu(join(shortcut(x), F(x))) with F = bn2(conv2(relu1(bn1(conv1(x))))); without a shortcut, relu(F(x)).
 
-    The activations are two modules, not in place: a probe takes a module's output for the layer's h. Modules are
-    called `bn` and `relu` whatever the normaliser and the activation, so that arms have the same names.
+    The activations are two modules: a probe takes a module's output for the layer's h. Modules are called `bn` and
+    `relu` whatever the normaliser and the activation, so that arms have the same names.
     """
 
     weighted = ("conv1", "conv2")
     outputs = ("relu1", "relu2")
     branch_end = "bn2"
+    overwrites = ("relu1", "join", "relu2")
 
     def __init__(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         super().__init__()
@@ -118,6 +119,8 @@ class Block(nn.Module):
 
 class CifarResNet(nn.Module):
     """See `cifar_resnet`. x_BCHW -> logits_BK; H and W are free, and a multiple of 4 as in the paper."""
+
+    overwrites = ("stem.relu",)
 
     def __init__(
         self,

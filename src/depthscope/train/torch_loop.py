@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from depthscope.core.depth import profile_steps
+from depthscope.models.overwrite import Overwriter, overwriters, overwriting
 from depthscope.probes.numbers import tensor_digest, weights_digest
 from depthscope.record.events import Ended, Event, Progress, SafePoint, Started, State
 from depthscope.record.schema import Digests, LayerFacts, Outcome
@@ -100,6 +101,7 @@ class Run:
         self.resumed, self.prepare = state is not None, prepare
         if state:
             self._resume(state)
+        self.overwriters = _overwriters(spec, self.model)
         record = recorder(spec, context)
         self.passes: Passes = self._passes
         if record:
@@ -238,10 +240,11 @@ class Run:
         autocast: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
         if self.spec.precision == "bfloat16":
             autocast = torch.autocast(self.device, dtype=torch.bfloat16)
-        with autocast:
-            output = self.model(x_B)
-            loss = self.objective.loss(output.float() if self.spec.precision == "bfloat16" else output, y_B)
-        loss.backward()  # type: ignore[no-untyped-call]
+        with overwriting(self.overwriters):
+            with autocast:
+                output = self.model(x_B)
+                loss = self.objective.loss(output.float() if self.spec.precision == "bfloat16" else output, y_B)
+            loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach(), self.objective.hits(output.detach(), y_B)
 
     def _diverged(self, step: int, loss: float) -> Outcome:
@@ -277,3 +280,12 @@ class Run:
 
     def _digests(self) -> Digests:
         return Digests(init=self.init, data=self.data.digest, code=self.code, **self.feed.digests(self.num_steps))
+
+
+def _overwriters(spec: RunSpec, model: nn.Module) -> tuple[Overwriter, ...]:
+    """What overwrites its input in an update: bits are the same, and a float32 step takes 6% less time on a CPU.
+
+    Under autocast it takes 6% more. Parts of the user's own may keep what they make, or give what they were given.
+    """
+    own = bool(network_targets(spec)) or is_user_code(spec.family)
+    return () if own or spec.precision == "bfloat16" else overwriters(model)

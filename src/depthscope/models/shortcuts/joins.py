@@ -55,11 +55,17 @@ class Join(nn.Module, ABC):
 
 
 class Add(Join):
-    """y = f + s: He et al. 2015, and every shortcut whose skip does all the work."""
+    """y = f + s: He et al. 2015, and every shortcut whose skip does all the work.
+
+    Attributes:
+        inplace: y is written over f; see `models.overwrite`.
+    """
+
+    inplace: bool = False
 
     def forward(self, s: Tensor, f: Tensor) -> Tensor:
         """See the class."""
-        return f + s
+        return f.add_(s) if self.inplace else f + s
 
 
 class ConstantScaling(Join):
