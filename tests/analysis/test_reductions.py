@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from depthscope.analysis.checks import MedianError, median_error
 from depthscope.analysis.curves import mean_curve
-from depthscope.analysis.profiles import median_and_range
+from depthscope.analysis.profiles import median_and_range, medians_and_ranges
 
 
 def test_mean_curve_by_hand() -> None:
@@ -48,6 +51,27 @@ def test_median_and_range(values: list[float], expected: tuple[float, float, flo
 def test_what_has_no_order_is_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="wanted"):
         median_and_range(values)
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), finite), min_size=1, max_size=40))
+def test_many_groups_give_what_each_gives_alone(pairs: list[tuple[int, float]]) -> None:
+    """To the last bit, also where the sum of two in the middle leaves the range of floats."""
+    found = medians_and_ranges(*(np.array(column) for column in zip(*pairs, strict=True)))
+    numbers = sorted({number for number, _ in pairs})
+    alone = [median_and_range([value for number, value in pairs if number == each]) for each in numbers]
+    assert found.group.tolist() == numbers
+    assert found.median.tolist() == [each.median for each in alone]
+    assert found.low.tolist() == [each.low for each in alone]
+    assert found.high.tolist() == [each.high for each in alone]
+
+
+@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
+def test_what_has_no_order_is_refused_in_any_group(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="wanted"):
+        medians_and_ranges(np.zeros(len(values), dtype=np.int64), np.array(values))
 
 
 def test_median_error_counts_exact_zeros_and_absent_ones() -> None:

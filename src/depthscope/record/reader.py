@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +92,7 @@ def read_table(folder: Path, run_id: str, table: str) -> pa.Table | None:
     path = run_folder(folder, run_id) / f"{table}.parquet"
     try:
         # On this thread: of so small a file, others and the machinery for folders take more time than the reading.
-        return pq.ParquetFile(io.BytesIO(read_bytes(path))).read(use_threads=False)
+        return pq.ParquetFile(pa.BufferReader(read_bytes(path)), pre_buffer=False).read(use_threads=False)
     except FileNotFoundError:
         return None
     except (OSError, pa.ArrowInvalid) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -56,7 +57,7 @@ class View:
         found: float = row.spec.depth if self.axis == "depth" else row.cell.axes[self.axis]
         return found
 
-    @property
+    @cached_property
     def places(self) -> tuple[float, ...]:
         """The values of the axis that are planned here, ascending."""
         return tuple(sorted({self.at(row) for row in self.rows}))
@@ -72,8 +73,12 @@ class View:
         """Whether anything is trained here: accuracies of untrained networks are chance, not results."""
         return any(row.spec.steps != 0 for row in self.rows)
 
-    def cells(self) -> dict[tuple[str, float], tuple[ResultRow, ...]]:
+    def cells(self) -> Mapping[tuple[str, float], tuple[ResultRow, ...]]:
         """(arm, place on the axis) -> its rows by seed."""
+        return self._cells
+
+    @cached_property
+    def _cells(self) -> Mapping[tuple[str, float], tuple[ResultRow, ...]]:
         found: dict[tuple[str, float], list[ResultRow]] = {}
         for row in self.rows:
             found.setdefault((row.cell.arm, self.at(row)), []).append(row)

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from depthscope.analysis.profiles import median_and_range
-from depthscope.analysis.table import ResultRow, Results
+from depthscope.analysis.table import Results
 from depthscope.analysis.units import temporal
 from depthscope.report.charts.profile import LayerValue, Level
 from depthscope.report.content import View, significant
+from depthscope.report.logged import LAST as LAST
+from depthscope.report.logged import LESIONS, read_logged, shown
 
 MAX_STEPS = 20
 """Steps a page shows. The powers of two and the last stay; epoch ends in between are thinned."""
@@ -25,10 +26,6 @@ MAX_VALUES = 60_000
 ORDER = ("dh_norm", "h_norm", "dw_norm", "dw_ratio", "f_over_x", "w_norm")
 OF_WEIGHTS = ("dw_norm", "dw_ratio", "w_norm")
 MEANS = ("dh_mean_abs", "h_mean_abs")
-LESIONS = ("lesion_loss", "lesion_accuracy", "block_lesion_loss")
-"""Measured once, after training: they have a picture of their own."""
-LAST = -1
-"""Stands for the last step of each run, which differs where runs stop early."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,44 +55,34 @@ def depth_profiles(results: Results, view: View, *, lesions: bool = False) -> tu
         view: of those results.
         lesions: what is left without each branch or block, in place of what was logged during training.
     """
-    tables = {
-        row.cell.run_id: kept
-        for row in view.rows
-        if row.record is not None and (table := results.load_table(row.cell.run_id, "layers")) is not None
-        if (kept := _of_kind(table, lesions=lesions)).num_rows
-    }
-    if not tables:
+    read = {key: read_logged(results, rows, lesions=lesions) for key, rows in view.cells().items()}
+    logged = {key: each for key, each in read.items() if each is not None}
+    if not logged:
         return ()
-    logged = sorted({step for table in tables.values() for step in table.column("step").unique().to_pylist()})
-    lasts = {max(table.column("step").unique().to_pylist()) for table in tables.values()}
+    found_at = sorted({int(step) for each in logged.values() for step in np.unique(each.step)})
+    lasts = {int(step) for each in logged.values() for step in each.lasts}
     last_step = lasts.pop() if len(lasts) == 1 else None
-    sizes = [len({*table.column("layer").to_pylist()}) for table in tables.values()]
-    lines = sum(sizes) / len(sizes) * len({(row.cell.arm, view.at(row)) for row in view.rows})
+    sizes = {run_id: size for each in logged.values() for run_id, size in each.num_layers.items()}
+    lines = sum(sizes.values()) / len(sizes) * len(view.cells())
     most = max(2, min(MAX_STEPS, int(MAX_VALUES / (lines * len(ORDER)))))
-    steps = _kept(logged, last_step, most)
+    steps = _kept(found_at, last_step, most)
     found = []
     # Steps in time share one weight: what is measured of it is the same at all of them.
     order = tuple(key for key in ORDER if not (key in OF_WEIGHTS and temporal(view.rows)))
     for place in view.places:
-        values: list[LayerValue] = []
-        left_out = 0
-        for (arm, own), rows in view.cells().items():
-            if own == place:
-                some, omitted = _cell(arm, rows, tables, steps)
-                values += some
-                left_out += omitted
-        present = {each.quantity for each in values}
+        cells = {arm: shown(each, steps) for (arm, own), each in logged.items() if own == place}
+        present = {quantity for each in cells.values() for quantity in each.present}
         wanted = LESIONS if lesions else order if present & set(ORDER) else MEANS
         if present & set(wanted):
             found.append(
                 DepthProfile(
                     place=place,
-                    values=tuple(each for each in values if each.quantity in wanted),
+                    values=tuple(value for arm, each in cells.items() for value in each.values(arm, wanted)),
                     quantities=tuple(each for each in wanted if each in present),
                     steps=steps,
                     last_step=last_step,
-                    total_steps=len(logged),
-                    left_out=left_out,
+                    total_steps=len(found_at),
+                    left_out=sum(each.left_out for each in cells.values()),
                 )
             )
     return tuple(found)
@@ -124,11 +111,6 @@ def intact(results: Results, view: View, profile: DepthProfile) -> tuple[Level, 
     )
 
 
-def _of_kind(table: pa.Table, *, lesions: bool) -> pa.Table:
-    is_lesion = pc.is_in(table.column("quantity"), value_set=pa.array(LESIONS))
-    return table.filter(is_lesion if lesions else pc.invert(is_lesion))
-
-
 def _kept(logged: Sequence[int], last_step: int | None, most: int = MAX_STEPS) -> tuple[int, ...]:
     inner = [step for step in logged if step != last_step]
     if len(inner) >= most:
@@ -144,42 +126,3 @@ def _kept(logged: Sequence[int], last_step: int | None, most: int = MAX_STEPS) -
         inner = sorted([*powers, *(others[index] for index in rest)])
     # A measurement without training has one step; it is step 0, and "last" would say it twice.
     return (*inner, LAST) if inner or last_step != 0 else (0,)
-
-
-def _cell(
-    arm: str, rows: Sequence[ResultRow], tables: dict[str, pa.Table], steps: Sequence[int]
-) -> tuple[list[LayerValue], int]:
-    seen: dict[tuple[int, str, int], list[float]] = {}
-    names: dict[int, str] = {}
-    left_out = 0
-    place = {step: index for index, step in enumerate(steps)}
-    for row in rows:
-        table = tables.get(row.cell.run_id)
-        if table is None:
-            continue
-        columns = {name: table.column(name).to_pylist() for name in ("step", "layer", "name", "quantity", "value")}
-        last = max(columns["step"])
-        for step, layer, name, quantity, value in zip(*columns.values(), strict=True):
-            names[layer] = name
-            places = [place[step]] if step in place else []
-            places += [place[LAST]] if step == last and LAST in place and place[LAST] not in places else []
-            if value is None or not math.isfinite(value) or value <= 0:
-                left_out += bool(places)
-                continue
-            for at in places:
-                seen.setdefault((at, quantity, layer), []).append(value)
-    values = [
-        LayerValue(
-            series=arm,
-            at=at,
-            quantity=quantity,
-            layer=layer,
-            name=names[layer],
-            value=significant(made.median, 4),
-            low=significant(made.low, 4),
-            high=significant(made.high, 4),
-        )
-        for (at, quantity, layer), found in sorted(seen.items())
-        for made in [median_and_range(found)]
-    ]
-    return values, left_out
