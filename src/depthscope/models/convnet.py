@@ -93,6 +93,7 @@ class Block(nn.Module):
     outputs = ("relu1", "relu2")
     branch_end = "bn2"
     overwrites = ("relu1", "join", "relu2")
+    folds = (("conv1", "bn1"), ("conv2", "bn2"))
 
     def __init__(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         super().__init__()
@@ -121,6 +122,7 @@ class CifarResNet(nn.Module):
     """See `cifar_resnet`. x_BCHW -> logits_BK; H and W are free, and a multiple of 4 as in the paper."""
 
     overwrites = ("stem.relu",)
+    folds = (("stem.conv", "stem.bn"),)
 
     def __init__(
         self,

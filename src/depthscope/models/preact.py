@@ -114,6 +114,7 @@ class BasicBlock(_Block):
     weighted = ("conv1", "conv2")
     outputs = ("relu2", "")
     overwrites = ("relu2", "join")  # without a normaliser, relu1 reads what the shortcut reads too
+    folds = (("conv1", "bn2"),)
 
     def __init__(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         super().__init__()
@@ -139,6 +140,7 @@ class Bottleneck(_Block):
     weighted = ("conv1", "conv2", "conv3")
     outputs = ("relu2", "relu3", "")
     overwrites = ("relu2", "relu3", "join")
+    folds = (("conv1", "bn2"), ("conv2", "bn3"))
 
     def __init__(self, site: Site, shortcut: str | MakeShortcut, options: Mapping[str, Any]) -> None:
         super().__init__()

@@ -7,14 +7,27 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from depthscope.models.fold import folded
+from depthscope.models.overwrite import overwriters, overwriting
 from depthscope.study.run import RunSpec
 from depthscope.train.objective import Objective, summed
 from depthscope.train.twin import eval_batch
+from depthscope.train.usercode import network_targets
 
 
 def clean_pass(model: nn.Module, x: Tensor, y: Tensor, spec: RunSpec, objective: Objective) -> dict[str, float]:
-    """`loss` (mean over what is asked) and, of classes, `accuracy` over a split, in evaluation mode; it stays in it."""
-    return _judged(model.eval(), x, y, eval_batch(spec, len(y)), objective)
+    """`loss` (mean over what is asked) and, of classes, `accuracy` over a split, in evaluation mode; it stays in it.
+
+    In float32 also where training was in bfloat16. Batch norms are folded, and inputs overwritten, where the network's
+    parts are all ours: those of the user's may keep what they make, or give what they were given.
+    """
+    model.eval()
+    size = eval_batch(spec, len(y))
+    if network_targets(spec):
+        return _judged(model, x, y, size, objective)
+    quick = folded(model)
+    with overwriting(overwriters(quick)):
+        return _judged(quick, x, y, size, objective)
 
 
 def training_pass(model: nn.Module, x: Tensor, y: Tensor, batch_size: int, objective: Objective) -> dict[str, float]:

@@ -287,5 +287,4 @@ def _overwriters(spec: RunSpec, model: nn.Module) -> tuple[Overwriter, ...]:
 
     Under autocast it takes 6% more. Parts of the user's own may keep what they make, or give what they were given.
     """
-    own = bool(network_targets(spec)) or is_user_code(spec.family)
-    return () if own or spec.precision == "bfloat16" else overwriters(model)
+    return () if network_targets(spec) or spec.precision == "bfloat16" else overwriters(model)

@@ -11,8 +11,8 @@ from depthscope.study.catalog import CATALOG
 from depthscope.study.run import RunSpec
 from depthscope.train.measure import PROBE_BATCH
 
-EVAL_BATCH = 512
-"""Examples that are evaluated at once."""
+EVAL_BATCH = 256
+"""Examples that are evaluated at once. (512 take 8% more of a processor's time on CIFAR-10: caches hold less.)"""
 
 
 def is_twin(spec: RunSpec) -> bool:
