@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from depthscope.analysis.finding import EffectSize, Estimate
 from depthscope.analysis.notes import note
+from depthscope.analysis.roots import root
 
 Array = NDArray[np.float64]
 
@@ -85,18 +86,22 @@ def noncentrality_interval(t: float, df: int, *, level: float = 0.95) -> tuple[f
     if t < 0:
         low, high = noncentrality_interval(-t, df, level=level)
         return -high, -low
-    from scipy.optimize import brentq
-    from scipy.stats import chi2
-
     tail = (1.0 - level) / 2.0
     # P(T <= t) lies between 1 and 0 at these: s = chi / sqrt(df) leaves them with probability 1e-12 only.
-    s_low, s_high = np.sqrt(chi2.ppf([1e-12, 1 - 1e-12], df) / df)
+    s_low, s_high = np.sqrt(_chi_squared(np.array([1e-12, 1 - 1e-12]), df) / df)
     bracket = t * float(s_low) - 10.0, t * float(s_high) + 10.0
-    low, high = (
-        float(brentq(lambda delta, at=at: _cdf(t, df, delta) - at, *bracket, xtol=1e-10, rtol=1e-12))
-        for at in (1.0 - tail, tail)
-    )
-    return low, high
+    return _end(t, df, 1.0 - tail, bracket), _end(t, df, tail, bracket)
+
+
+def _end(t: float, df: int, at: float, bracket: tuple[float, float]) -> float:
+    return root(lambda delta: _cdf(t, df, delta) - at, *bracket, within=1e-10)
+
+
+def _chi_squared(at: Array, df: int) -> Array:
+    """Quantiles of chi^2: `scipy.stats.chi2.ppf` without loading all of scipy.stats."""
+    from scipy.special import gammaincinv
+
+    return np.asarray(2.0 * gammaincinv(df / 2.0, at))
 
 
 def _cdf(t: float, df: int, delta: float) -> float:
@@ -107,9 +112,8 @@ def _cdf(t: float, df: int, delta: float) -> float:
     density of s lies. Library routines lose this at the t of a thousand that three equal runs can give.
     """
     from scipy.special import ndtr
-    from scipy.stats import chi2
 
-    s_panel = np.sqrt(chi2.ppf(_TAILS, df) / df)
+    s_panel = np.sqrt(_chi_squared(_TAILS, df) / df)
     if t > 0:
         s_panel = np.concatenate([s_panel, (delta + _STEPS) / t])
     edges = np.unique(np.clip(s_panel, s_panel[0], s_panel[len(_TAILS) - 1]))

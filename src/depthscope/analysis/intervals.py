@@ -182,11 +182,12 @@ def order_rank(n: int, level: float = 0.95) -> int | None:
     >>> [order_rank(n) for n in (5, 6, 8, 9, 10, 20)]
     [None, 1, 1, 2, 2, 6]
     """
-    from scipy.stats import binom
-
-    rank = 0
-    while 1.0 - 2.0 * float(binom.cdf(rank, n, 0.5)) >= level:
+    # Of the 2^n equally likely ways in which n values lie about the median: with exactly and at most `rank` above it.
+    rank, exactly, at_most = 0, 1, 1
+    while 1.0 - 2.0 * (at_most / 2**n) >= level:
         rank += 1
+        exactly = exactly * (n - rank + 1) // rank
+        at_most += exactly
     return rank or None
 
 

@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
+from depthscope.analysis.roots import root
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, Mapping[int, float | None]]
@@ -92,7 +93,7 @@ def compare_all(columns: Columns, *, level: float = 0.95) -> Comparisons:
     >>> sorted(found.above)
     [('a', 'c'), ('b', 'c')]
     """
-    from scipy.stats import t
+    from scipy.special import stdtr  # `scipy.stats.t` without loading all of scipy.stats
 
     pairs, means, variances, dfs = [], [], [], []
     for a, b in combinations(columns, 2):
@@ -108,7 +109,7 @@ def compare_all(columns: Columns, *, level: float = 0.95) -> Comparisons:
     p_values: dict[tuple[str, str], float] = {}
     for (a, b), mean, variance, own in zip(pairs, means, moderated(s2, df, prior), df, strict=True):
         if variance > 0:
-            p = float(t.sf(math.sqrt((own + 1) / variance) * mean, prior.df + own))
+            p = float(stdtr(prior.df + own, -math.sqrt((own + 1) / variance) * mean))
             p_values |= {(a, b): p, (b, a): 1.0 - p}
     return Comparisons(above=_holm(p_values, 2 * len(pairs), 1.0 - level), num_pairs=len(pairs), prior=prior)
 
@@ -148,19 +149,18 @@ def moderated(s2: Array, df: Array, prior: Prior) -> Array:
 
 
 def inverse_trigamma(value: float) -> float:
-    """The x at which trigamma(x) is this positive value, by bisection in log x; trigamma falls with x.
+    """The x at which trigamma(x) is this positive value, by its root in log x; trigamma falls with x.
 
     >>> from math import pi
     >>> round(inverse_trigamma(pi**2 / 6), 9)
     1.0
     """
-    from scipy.optimize import brentq
     from scipy.special import polygamma
 
     # 1/x < trigamma(x) < 1/x + 1/x^2 bounds the root between 1/value and the positive root of the upper bound.
     low = math.log(1.0 / value) - 1e-9
     high = math.log((1.0 + math.sqrt(1.0 + 4.0 * value)) / (2.0 * value)) + 1e-9
-    return math.exp(brentq(lambda at: math.log(float(polygamma(1, math.exp(at)))) - math.log(value), low, high))
+    return math.exp(root(lambda at: math.log(float(polygamma(1, math.exp(at)))) - math.log(value), low, high))
 
 
 def _holm(p_values: Mapping[tuple[str, str], float], num: int, error: float) -> frozenset[tuple[str, str]]:
