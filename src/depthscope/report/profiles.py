@@ -159,20 +159,19 @@ def _panel(
 
 def _theory(view: View, profile: DepthProfile) -> tuple[TheoryPoint, ...]:
     """The closed form where there is one, anchored at the measured value at the output end."""
+    if profile.steps[0] != 0:
+        return ()
     points: list[TheoryPoint] = []
+    starts = {
+        (value.series, value.layer): value.value
+        for value in profile.values
+        if value.at == 0 and value.quantity == "dh_norm"
+    }
     for (arm, place), rows in view.cells().items():
         shape = gradient_profile(rows[0].spec) if place == profile.place else None
-        if shape is None or profile.steps[0] != 0:
+        if shape is None:
             continue
-        end = len(shape) - 1
-        anchor = next(
-            (
-                value.value
-                for value in profile.values
-                if (value.series, value.at, value.quantity, value.layer) == (arm, 0, "dh_norm", end)
-            ),
-            None,
-        )
+        anchor = starts.get((arm, len(shape) - 1))
         if anchor is not None:
             points += [
                 TheoryPoint(series=arm, quantity="dh_norm", layer=layer, value=significant(anchor * factor))

@@ -50,9 +50,11 @@ class Charts:
         """Take a chart in and return its id."""
         # Without its rows: Altair would look at each value of each, by the thousand, which takes seconds. The tests
         # validate every figure whole.
-        bare = chart.copy(deep=False)
-        bare.datasets = alt.Undefined
-        spec = bare.to_dict(validate=False)
+        datasets, chart.datasets = chart.datasets, alt.Undefined
+        try:
+            spec = chart.to_dict(validate=False)
+        finally:
+            chart.datasets = datasets
         spec.pop("$schema", None)
         spec["config"] = configure()
         tables = []

@@ -158,7 +158,7 @@ def against_axis(
     whisker = (
         alt.Chart(tables.add(each for each in mark_rows if each["low"] is not None and each["high"] is not None))
         .mark_rule(strokeWidth=2.5, opacity=0.45, strokeCap="round")
-        .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color, tooltip=told)
+        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color, tooltip=told)
     )
     point = estimates.mark_point(filled=True, size=95, opacity=1).encode(
         x=x, y=y, color=color, shape=shape, tooltip=told
@@ -209,8 +209,9 @@ def against_axis(
         first = next(level for _, level in levels if domain[0] <= level <= domain[1])
         named = alt.Chart(tables.add([{"value": first, "name": reference.name}]))
         name = named.mark_text(color=MUTED, align="left", baseline="bottom", dy=-3, fontSize=12)
-        layers = [rule, *layers, name.encode(y=y, x=alt.value(2), text="name:N")]
-    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+        start = alt.XValue(2)  # type: ignore[no-untyped-call]
+        layers = [rule, *layers, name.encode(y=y, x=start, text=alt.Text("name:N"))]
+    return base.layered(layers, tables, width=width, height=height, describe=describe)
 
 
 def _domain(dots: Sequence[Dot], marks: Sequence[Mark]) -> tuple[float, float]:

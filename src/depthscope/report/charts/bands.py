@@ -124,7 +124,7 @@ def by_step(
         )
         y = alt.Y("y:Q", scale=scale, axis=axis)
         mark = chart.mark_line(strokeWidth=1 if thin else 2.5, opacity=0.4 if thin else 1, clip=True)
-        layers.append(mark.encode(x=x, y=y, color=color, detail="seed:N"))
+        layers.append(mark.encode(x=x, y=y, color=color, detail=alt.Detail("seed:N")))
         if not thin:
             told = [
                 alt.Tooltip("series:N", title=" "),
@@ -133,4 +133,4 @@ def by_step(
             ]
             dots = chart.mark_point(filled=True, size=50, opacity=1)
             layers.append(dots.encode(x=x, y=y, color=color, shape=shape, tooltip=told))
-    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+    return base.layered(layers, tables, width=width, height=height, describe=describe)

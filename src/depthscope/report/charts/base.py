@@ -137,14 +137,38 @@ class Tables:
 
 def sized(chart: Any, tables: Tables, *, width: int | None, height: int, describe: str) -> Any:
     """The chart with its rows, at a fixed width or as wide as the element that it is drawn in."""
-    done = chart.properties(
-        width="container" if width is None else width,
-        height=height,
-        description=describe,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    )
+    done = chart.properties(**_size(width, height), description=describe)
     done.datasets = tables.rows
     return done
+
+
+def layered(
+    layers: Sequence[Any], tables: Tables, *, width: int | None, height: int, describe: str, **more: Any
+) -> Any:
+    """Charts over one another as `sized` makes one.
+
+    All that is known of the figure is said at once: whatever is added to a layered chart later makes Altair copy all
+    its layers, several times.
+
+    Args:
+        layers: in order of drawing.
+        tables: their rows.
+        width: see `sized`.
+        height: likewise.
+        describe: likewise.
+        more: further properties of the figure, such as `resolve`.
+    """
+    done = alt.layer(*layers, **_size(width, height), description=describe, **more)
+    done.datasets = tables.rows
+    return done
+
+
+def _size(width: int | None, height: int) -> dict[str, Any]:
+    return {
+        "width": "container" if width is None else width,
+        "height": height,
+        "autosize": alt.AutoSizeParams(type="fit-x", contains="padding"),
+    }
 
 
 def rename_tables(node: Any, names: Mapping[str, str]) -> None:

@@ -71,7 +71,7 @@ def claim_interval(
     region = tables.add([{"x": max(wanted[0], low), "x2": min(wanted[1], high)}])
     edges = tables.add({"x": edge, "label": words["margin"]} for edge in wanted if low <= edge <= high)
     layers: list[Any] = [
-        alt.Chart(region).mark_rect(color=WASH, opacity=1).encode(x=x, x2="x2:Q"),
+        alt.Chart(region).mark_rect(color=WASH, opacity=1).encode(x=x, x2=alt.X2("x2:Q")),
         alt.Chart(edges)
         .mark_rule(color=MUTED, strokeWidth=1.2, strokeDash=[4, 3])
         .encode(x=x, tooltip=[alt.Tooltip("label:N", title=" ")]),
@@ -90,7 +90,7 @@ def claim_interval(
     points = [{"row": label, "x": each.value, "low": each.low, "high": each.high} for label, each in rows]
     if bars:
         interval = alt.Chart(tables.add(bars)).mark_rule(color=color, strokeWidth=6, opacity=0.4, strokeCap="round")
-        layers.append(interval.encode(x=x, x2="x2:Q", y=y))
+        layers.append(interval.encode(x=x, x2=alt.X2("x2:Q"), y=y))
     if singles:
         dots = alt.Chart(tables.add(singles)).mark_point(color=color, filled=True, size=24, opacity=0.6, yOffset=13)
         layers.append(dots.encode(x=x, y=y, tooltip=[alt.Tooltip("x:Q", format=number, title=words["each_seed"])]))
@@ -103,7 +103,7 @@ def claim_interval(
         color=color, filled=True, size=150, opacity=1, shape="diamond", stroke=INK, strokeWidth=0
     )
     layers.append(diamond.encode(x=x, y=y, tooltip=told))
-    return base.sized(alt.layer(*layers), tables, width=width, height=ROW * len(rows), describe=describe)
+    return base.layered(layers, tables, width=width, height=ROW * len(rows), describe=describe)
 
 
 def wanted_range(finding: Finding, unit: str) -> tuple[float, float]:

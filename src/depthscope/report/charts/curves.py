@@ -104,14 +104,15 @@ def training_curves(
         rule = level.mark_rule(color=MUTED, strokeWidth=1, strokeDash=[2, 3], clip=True).encode(y=y)
         # At the right, where a training that went well is far below it.
         name = level.mark_text(color=MUTED, align="right", baseline="bottom", dx=-2, dy=-3, fontSize=12)
-        layers = [rule, *layers, name.encode(y=y, x=alt.value("width"), text="name:N")]
+        right = alt.XValue("width")  # type: ignore[no-untyped-call]
+        layers = [rule, *layers, name.encode(y=y, x=right, text=alt.Text("name:N"))]
     means = [each for each in curves if each.seed is None]
     if 1 < len(places) <= 3:
         for each, shift in zip(means, _shifts(means, domain, log, height), strict=True):
             end = tables.add([{"at": f"{each.at:g}", "x": each.x[-1], "y": each.y[-1]}])
             tag = alt.Chart(end).mark_text(align="left", dx=6, dy=shift, fontWeight=600, fontSize=12)
-            layers.append(tag.encode(x=x, y=y, text="at:N", color=color))
-    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+            layers.append(tag.encode(x=x, y=y, text=alt.Text("at:N"), color=color))
+    return base.layered(layers, tables, width=width, height=height, describe=describe)
 
 
 def _shifts(curves: Sequence[Curve], domain: tuple[float, float], log: bool, height: int) -> list[float]:

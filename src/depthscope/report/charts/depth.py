@@ -111,7 +111,7 @@ def by_depth(
     layers = []
     if ends:
         spans = alt.Chart(tables.add({"at": low_end, "to": high_end} for low_end, high_end in ends))
-        layers.append(spans.mark_rect(color=WASH, opacity=1).encode(x=x, x2="to:Q"))
+        layers.append(spans.mark_rect(color=WASH, opacity=1).encode(x=x, x2=alt.X2("to:Q")))
     if reference is not None:
         level = alt.Chart(tables.add([{"value": reference}]))
         layers.append(level.mark_rule(color=MUTED, strokeWidth=1).encode(y=y))
@@ -131,7 +131,7 @@ def by_depth(
             bands = [_row(each, labels) for each in expected if each.band is not None]
             if bands:
                 bar = alt.Chart(tables.add(bands)).mark_rule(color=INK, strokeWidth=3 if crowded else 9, opacity=0.13)
-                layers.append(bar.encode(x=x, y=alt.Y("low:Q"), y2="high:Q"))
+                layers.append(bar.encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q")))
             dash = theory.mark_tick(
                 color=INK, thickness=1.6, size=5 if crowded else 13, opacity=0.9, orient="horizontal"
             )
@@ -152,7 +152,7 @@ def by_depth(
     hits = chart.mark_point(filled=True, size=260, opacity=0).encode(
         x=x, y=y, tooltip=[*told, alt.Tooltip("told:N", title=words["note"])]
     )
-    return base.sized(alt.layer(*layers, hits), tables, width=width, height=height, describe=describe)
+    return base.layered([*layers, hits], tables, width=width, height=height, describe=describe)
 
 
 def _row(each: DepthValue, labels: Mapping[str, str]) -> dict[str, Any]:

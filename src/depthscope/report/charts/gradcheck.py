@@ -105,4 +105,4 @@ def gradient_check(
     if level:
         flat = alt.Chart(rows(level)).mark_rule(strokeWidth=2.2)
         layers.append(flat.encode(y=y, color=color, strokeDash=dash, tooltip=told))
-    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+    return base.layered(layers, tables, width=width, height=height, describe=describe)

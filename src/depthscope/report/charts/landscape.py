@@ -116,16 +116,16 @@ def loss_map(
     line = line.transform_window(at="row_number()").mark_line(
         strokeWidth=1, opacity=0.75, clip=True, strokeCap="round", interpolate="linear"
     )
-    layers.append(line.encode(x=x, y=y, detail="line:N", order="at:Q", color=tone))
+    layers.append(line.encode(x=x, y=y, detail=alt.Detail("line:N"), order=alt.Order("at:Q"), color=tone))
     text = alt.Chart(
         tables.add({"a": e.a, "b": e.b, "text": e.text, "pale": str(e.pale).lower()} for e in drawn.written)
     ).mark_text(fontSize=10.5, fontWeight=500)
-    layers.append(text.encode(x=x, y=y, text="text:N", color=tone))
+    layers.append(text.encode(x=x, y=y, text=alt.Text("text:N"), color=tone))
     if hover and width is None:
         layers.append(_told(drawn, tables, x, y, cell, words))
     layers += _way(drawn, tables, x, y, words)
     layers += _centre(tables, x, y)
-    return base.sized(alt.layer(*layers), tables, width=width, height=width or HEIGHT, describe=describe)
+    return base.layered(layers, tables, width=width, height=width or HEIGHT, describe=describe)
 
 
 def _unknown(drawn: Map, tables: base.Tables, x: Any, y: Any, cell: float) -> list[Any]:
@@ -136,8 +136,16 @@ def _unknown(drawn: Map, tables: base.Tables, x: Any, y: Any, cell: float) -> li
             {"a": a - cell / 2, "b": b - cell / 2, "a2": a + cell / 2, "b2": b + cell / 2} for a, b, _ in drawn.odd
         )
         hatch = alt.Chart(rows)
-        layers.append(hatch.mark_rect(color=MUTED, opacity=0.25, aria=False).encode(x=x, y=y, x2="a2:Q", y2="b2:Q"))
-        layers.append(hatch.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(x=x, y=y, x2="a2:Q", y2="b2:Q"))
+        layers.append(
+            hatch.mark_rect(color=MUTED, opacity=0.25, aria=False).encode(
+                x=x, y=y, x2=alt.X2("a2:Q"), y2=alt.Y2("b2:Q")
+            )
+        )
+        layers.append(
+            hatch.mark_rule(color=MUTED, strokeWidth=1, aria=False).encode(
+                x=x, y=y, x2=alt.X2("a2:Q"), y2=alt.Y2("b2:Q")
+            )
+        )
     if drawn.missing:
         dots = alt.Chart(tables.add({"a": a, "b": b} for a, b in drawn.missing))
         layers.append(dots.mark_point(filled=True, size=4, color=MUTED, opacity=0.7, aria=False).encode(x=x, y=y))
@@ -174,7 +182,7 @@ def _told(drawn: Map, tables: base.Tables, x: Any, y: Any, cell: float, words: M
         alt.Tooltip("told:N", title=drawn.values[0][0]),
         *(alt.Tooltip(f"v{at}:Q", title=name, format=".4~g") for at, (name, _) in enumerate(drawn.values) if at),
     ]
-    return chart.mark_rect(opacity=0, aria=False).encode(x=x, y=y, x2="a2:Q", y2="b2:Q", tooltip=tips)
+    return chart.mark_rect(opacity=0, aria=False).encode(x=x, y=y, x2=alt.X2("a2:Q"), y2=alt.Y2("b2:Q"), tooltip=tips)
 
 
 def _way(drawn: Map, tables: base.Tables, x: Any, y: Any, words: Mapping[str, str]) -> list[Any]:
@@ -188,8 +196,8 @@ def _way(drawn: Map, tables: base.Tables, x: Any, y: Any, words: Mapping[str, st
     over = path.mark_line(color=WAY, strokeWidth=2, clip=True)
     dots = path.mark_point(filled=True, size=26, color=WAY, opacity=1, stroke=LIGHT, strokeWidth=0.8, clip=True)
     return [
-        under.encode(x=x, y=y, order="at:Q"),
-        over.encode(x=x, y=y, order="at:Q"),
+        under.encode(x=x, y=y, order=alt.Order("at:Q")),
+        over.encode(x=x, y=y, order=alt.Order("at:Q")),
         dots.encode(x=x, y=y, tooltip=told),
     ]
 
@@ -252,4 +260,4 @@ def shade_bar(
         image.encode(x=x, y=alt.value(height / 2), url="url:N"),
         lines.mark_rule(strokeWidth=1, opacity=0.8).encode(x=x, color=tone),
     ]
-    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+    return base.layered(layers, tables, width=width, height=height, describe=describe)

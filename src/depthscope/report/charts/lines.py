@@ -92,7 +92,7 @@ def lines_by_series(
     layers = []
     if any(each.seed is not None for each in lines):
         thin = alt.Chart(rows(seeds=True)).mark_line(strokeWidth=1, opacity=0.35, clip=True)
-        layers.append(thin.encode(x=x, y=y, color=color, detail="seed:N"))
+        layers.append(thin.encode(x=x, y=y, color=color, detail=alt.Detail("seed:N")))
     strong = alt.Chart(rows(seeds=False))
     layers.append(strong.mark_line(strokeWidth=2.5, clip=True).encode(x=x, y=y, color=color))
     told = [
@@ -102,4 +102,4 @@ def lines_by_series(
         alt.Tooltip("y:Q", title=y_title, format=".4~g"),
     ]
     layers.append(strong.mark_point(size=160, opacity=0, filled=True).encode(x=x, y=y, tooltip=told))
-    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+    return base.layered(layers, tables, width=width, height=height, describe=describe)

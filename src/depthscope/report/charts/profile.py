@@ -131,7 +131,7 @@ def layer_profile(
         for each in values
     ]
     chart = alt.Chart(tables.add(rows)).transform_filter(shown)
-    band = chart.mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
+    band = chart.mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color)
     line = chart.mark_line(strokeWidth=2.2, strokeJoin="round").encode(x=x, y=y, color=color)
     point = chart.mark_point(filled=True, size=22, opacity=1).encode(
         x=x, y=y, color=color, shape=base.shape_by_series(series, legend=False)
@@ -170,11 +170,16 @@ def layer_profile(
             alt.Chart(tables.add(expected))
             .transform_filter(f"datum.quantity == {QUANTITY} && {AT} == 0")
             .mark_line(strokeDash=[2, 4], strokeWidth=2, color=INK, strokeCap="round")
-            .encode(x=x, y=y, detail="series:N", tooltip=[alt.Tooltip("theory:N", title=" "), alt.Tooltip("series:N")])
+            .encode(
+                x=x,
+                y=y,
+                detail=alt.Detail("series:N"),
+                tooltip=[alt.Tooltip("theory:N", title=" "), alt.Tooltip("series:N")],
+            )
         )
         layers.append(dashed)
-    figure = alt.layer(*layers).add_params(param_quantity, param_at)
-    return base.sized(figure, tables, width=width, height=height, describe=describe)
+    layers[0] = layers[0].add_params(param_quantity, param_at)  # Altair lifts them up to the figure
+    return base.layered(layers, tables, width=width, height=height, describe=describe)
 
 
 def domains_of(

@@ -121,7 +121,7 @@ def ranked_arms(
     layers: list[Any] = [
         alt.Chart(tables.add({"row": at - 0.5, "row2": at + 0.5} for at in range(0, len(rows), 2)))
         .mark_rect(color=WASH, opacity=0.75)
-        .encode(y=left, y2="row2:Q")
+        .encode(y=left, y2=alt.Y2("row2:Q"))
     ]
     for level, dash in lines:
         rule = alt.Chart(tables.add([{"x": level}])).mark_rule(color=MUTED, strokeWidth=1.3, strokeDash=dash)
@@ -133,8 +133,8 @@ def ranked_arms(
     unseen = alt.Chart(tables.add([{"x": domain[0], "row": 0}])).mark_point(opacity=0, size=0)
     layers.append(unseen.encode(x=x, y=right))
     height = (ROW if len(shades) > 1 else 28) * len(rows)
-    chart = alt.layer(*layers).resolve_axis(y="independent")
-    return base.sized(chart, tables, width=width, height=height, describe=describe)
+    resolve = alt.Resolve(axis=alt.AxisResolveMap(y="independent"))
+    return base.layered(layers, tables, width=width, height=height, describe=describe, resolve=resolve)
 
 
 def _place(at: int, point: RankPoint, num_depths: int) -> float:
@@ -160,7 +160,7 @@ def _marks(
             joined.append({"x": a.value, "row": _place(at, a, count), "x2": b.value, "row2": _place(at, b, count)})
     if joined:
         line = alt.Chart(tables.add(joined)).mark_rule(color=MUTED, strokeWidth=2, opacity=0.45)
-        yield line.encode(x=x, x2="x2:Q", y=y, y2="row2:Q")
+        yield line.encode(x=x, x2=alt.X2("x2:Q"), y=y, y2=alt.Y2("row2:Q"))
     told = [
         alt.Tooltip("arm:N", title=" "),
         alt.Tooltip("depth:N", title=words["depth"]),
@@ -182,7 +182,7 @@ def _marks(
         ]
         if bars:
             bar = alt.Chart(tables.add(bars)).mark_rule(color=color, strokeWidth=4.5, opacity=0.32, strokeCap="round")
-            yield bar.encode(x=x, x2="x2:Q", y=y)
+            yield bar.encode(x=x, x2=alt.X2("x2:Q"), y=y)
         seeds = [
             {"arm": row.label, "depth": point.name, "row": _place(at, point, count), "seed": seed, "x": value}
             for at, row, point in mine
@@ -221,7 +221,7 @@ def _lost(
     text = alt.Chart(tables.add(rows)).mark_text(
         color=REFUTED, align="left" if worse == "left" else "right", dx=4 if worse == "left" else -4, fontSize=11.5
     )
-    return text.encode(x=x, y=y, text="text:N")
+    return text.encode(x=x, y=y, text=alt.Text("text:N"))
 
 
 def _names(

@@ -80,7 +80,7 @@ def along_a_line(
         if rows:
             chart = alt.Chart(tables.add(rows))
             line = chart.mark_line(strokeWidth=2.5 if strong else 1, opacity=1 if strong else 0.4, clip=True)
-            layers.append(line.encode(x=x, y=y, color=color, detail="name:N"))
+            layers.append(line.encode(x=x, y=y, color=color, detail=alt.Detail("name:N")))
             told = [
                 alt.Tooltip("series:N", title=" "),
                 alt.Tooltip("name:N", title="  "),
@@ -90,4 +90,4 @@ def along_a_line(
             if strong:
                 hits = chart.mark_point(size=120, opacity=0, filled=True)
                 layers.append(hits.encode(x=x, y=y, tooltip=told))
-    return base.sized(alt.layer(*layers), tables, width=width, height=height, describe=describe)
+    return base.layered(layers, tables, width=width, height=height, describe=describe)
