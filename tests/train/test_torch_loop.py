@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from depthscope.study.expand import Task  # noqa: E402
 from depthscope.study.run import RunSpec  # noqa: E402
 from depthscope.train.build import Context, load_data  # noqa: E402
 from depthscope.train.feed import Feed  # noqa: E402
+from depthscope.train.forward_backward import ForwardBackward  # noqa: E402
 from depthscope.train.start import run_task  # noqa: E402
 from depthscope.train.state import Standing  # noqa: E402
 from depthscope.train.torch_loop import Run  # noqa: E402
@@ -188,10 +191,26 @@ def test_no_steps_measures_an_untrained_network() -> None:
 
 def test_what_overwrites_its_input_in_an_update(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def overwriters(one: RunSpec) -> int:
-        return len(Run(one, Context(), None, Standing()).overwriters)
+        passes = Run(one, Context(), None, Standing()).passes
+        assert isinstance(passes, ForwardBackward)
+        return len(passes.overwriters)
 
     assert overwriters(spec()) == 10
     assert overwriters(spec(precision="bfloat16")) == 0
     norm = "import torch\n\ndef same(num):\n    return torch.nn.BatchNorm2d(num)\n"
     name = package(monkeypatch, tmp_path, mine=norm)
     assert overwriters(spec(norm=f"{name}.mine:same")) == 0
+
+
+def test_a_run_that_is_over_leaves_nothing_to_the_collector() -> None:
+    """Else a worker holds the data of the last run beside that of the next."""
+    run = Run(spec(), Context(), None, Standing())
+    for _ in run.events():
+        pass
+    model = weakref.ref(run.model)
+    gc.disable()
+    try:
+        del run
+        assert model() is None
+    finally:
+        gc.enable()

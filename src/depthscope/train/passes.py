@@ -18,16 +18,12 @@ from depthscope.train.usercode import network_targets
 def clean_pass(model: nn.Module, x: Tensor, y: Tensor, spec: RunSpec, objective: Objective) -> dict[str, float]:
     """`loss` (mean over what is asked) and, of classes, `accuracy` over a split, in evaluation mode; it stays in it.
 
-    In float32 also where training was in bfloat16. Batch norms are folded, and inputs overwritten, where the network's
-    parts are all ours: those of the user's may keep what they make, or give what they were given.
+    In float32 also where training was in bfloat16. Batch norms are folded; inputs are overwritten where the network's
+    parts are all ours, since those of the user's may keep what they make, or give what they were given.
     """
-    model.eval()
-    size = eval_batch(spec, len(y))
-    if network_targets(spec):
-        return _judged(model, x, y, size, objective)
-    quick = folded(model)
-    with overwriting(overwriters(quick)):
-        return _judged(quick, x, y, size, objective)
+    quick = folded(model.eval())
+    with overwriting(() if network_targets(spec) else overwriters(quick)):
+        return _judged(quick, x, y, eval_batch(spec, len(y)), objective)
 
 
 def training_pass(model: nn.Module, x: Tensor, y: Tensor, batch_size: int, objective: Objective) -> dict[str, float]:
