@@ -8,7 +8,6 @@ from typing import Literal
 from depthscope.analysis.table import ResultRow
 from depthscope.analysis.wording import Lang
 from depthscope.study.catalog import CATALOG
-from depthscope.study.run import RunSpec
 from depthscope.study.scale import unit_of
 
 Counted = Literal["layers", "blocks", "steps"]
@@ -40,7 +39,7 @@ def layers(rows: Iterable[ResultRow], lang: Lang) -> str:
 
 def counted(rows: Iterable[ResultRow]) -> Counted:
     """What the depth of these runs counts; layers where they differ in it."""
-    found = {_counted(row.spec) for row in rows}
+    found = {_counted(*names) for names in {(row.spec.data, row.spec.family) for row in rows}}
     return found.pop() if len(found) == 1 else "layers"
 
 
@@ -49,8 +48,8 @@ def temporal(rows: Iterable[ResultRow]) -> bool:
     return counted(rows) == "steps"
 
 
-def _counted(spec: RunSpec) -> Counted:
-    data, family = CATALOG["data"].get(spec.data), CATALOG["family"].get(spec.family)
+def _counted(data_name: str, family_name: str) -> Counted:
+    data, family = CATALOG["data"].get(data_name), CATALOG["family"].get(family_name)
     if data is not None and data.by_depth:
         return "steps"
     return "blocks" if family is not None and family.in_blocks else "layers"

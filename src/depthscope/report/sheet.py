@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
@@ -12,6 +12,7 @@ from typing import Any
 
 import altair as alt
 import jinja2
+from altair.utils.schemapi import debug_mode
 from markupsafe import Markup
 
 from depthscope.core.cache import kept_text
@@ -77,32 +78,45 @@ class Charts:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    fields = list(dict.fromkeys(key for row in rows for key in row))
+    # There are tens of thousands of rows, with few sets of fields and types among them.
+    fields = list(dict.fromkeys(key for keys in dict.fromkeys(map(tuple, rows)) for key in keys))
     columns: list[list[Any]] = []
     texts: list[list[str] | None] = []
     for name in fields:
         column = [row.get(name) for row in rows]
-        if any(isinstance(value, str) for value in column):
+        kinds = set(map(type, column))
+        if any(issubclass(kind, str) for kind in kinds):
             known = {
-                text: index for index, text in enumerate(dict.fromkeys(each for each in column if each is not None))
+                text: index for index, text in enumerate(each for each in dict.fromkeys(column) if each is not None)
             }
-            columns.append([None if value is None else known[value] for value in column])
+            columns.append(list(map(known.get, column)))
             texts.append(list(known))
         else:
-            columns.append([int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 1e15 else v for v in column])
+            columns.append(list(map(_shortest, column)) if any(issubclass(kind, float) for kind in kinds) else column)
             texts.append(None)
     return {"fields": fields, "columns": columns, "texts": texts}
+
+
+def _shortest(value: Any) -> Any:
+    """A whole number without its `.0`."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
+
+
+def _drawn(draw: Callable[[], Any]) -> Any:
+    """A figure, of whose parts Altair does not check each against its schema: the tests validate every figure whole."""
+    with debug_mode(False):
+        return draw()
 
 
 def placed(block: Block, charts: Charts) -> dict[str, Any]:
     """A block as the template wants it; its charts are taken in."""
     scale = None
     if block.scale is not None:
-        chart = block.scale.draw()
+        chart = _drawn(block.scale.draw)
         scale = {"id": charts.add(block.scale.key, chart, block.scale.dark), "height": chart.height}
     panels = []
     for panel in block.panels:
-        chart = panel.draw()
+        chart = _drawn(panel.draw)
         charts.add(panel.key, chart, panel.dark)
         full = list(panel.dark)[-1] if panel.dark else None
         panels.append(
@@ -142,7 +156,7 @@ def placed_claim(claim: dict[str, Any], charts: Charts) -> dict[str, Any]:
     chart = claim.pop("draw")
     if chart is None:
         return claim
-    drawn = chart()
+    drawn = _drawn(chart)
     return {**claim, "chart": charts.add(f"claim-{claim['claim']}", drawn, {}), "height": drawn.height}
 
 

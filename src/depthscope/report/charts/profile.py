@@ -15,7 +15,7 @@ QUANTITY, AT = "shown_quantity", "shown_at"
 """Names of the figure's parameters."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LayerValue:
     """The middle, smallest and largest value of the seeds at one layer, quantity and step."""
 
