@@ -86,7 +86,7 @@ class Table:
 
 
 def free() -> None:
-    """What the row before held is no part of the next one's memory: a run refers to itself, and a cache keeps."""
+    """What the row before held is no part of the next one's memory: cycles hold tensors, and torch keeps blocks."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
