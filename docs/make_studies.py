@@ -1,4 +1,4 @@
-"""Makes the generated parts of docs/elsewhere.md and docs/landscape.md from the records of their studies.
+"""Makes those parts of docs/elsewhere.md, docs/landscape.md and docs/speed.md that are made of studies' records.
 
     python docs/make_studies.py results/microgpt results/transformer results/landscape ...
     python docs/make_studies.py --docs OTHER FOLDER ...
@@ -26,6 +26,7 @@ DOCS = Path(__file__).resolve().parent
 PAGES = {
     **dict.fromkeys(("microgpt", "transformer", "deepnorm", "time", "relational", "identity"), "elsewhere.md"),
     "landscape": "landscape.md",
+    "precision": "speed.md",
 }
 """Of each study, the page that it stands on."""
 FIGURES = {
@@ -36,6 +37,7 @@ FIGURES = {
     "relational": ("hero",),
     "identity": ("hero", "profile-depth"),
     "landscape": ("landscape-maps", "convexity-maps", "hero"),
+    "precision": ("hero",),
 }
 """Of each study, the figures shown: all whose names begin so."""
 LONGEST = 80
