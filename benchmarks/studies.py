@@ -210,7 +210,7 @@ def sweep(pairs: int) -> None:
     took = [(loops(specs, None, threads=CORES), study(SWEEP)) for _ in range(pairs)]
     kept(
         "sweep",
-        f"six networks of 8 to 20 layers, {SWEEP_STEPS} steps each in bfloat16, and judged, on two cores: two processes "
+        f"six networks of 8 to 20 layers, {SWEEP_STEPS} steps each in bfloat16 and judged, on two cores: two processes "
         "of one thread, against the plain loop on two threads; the start of the processes and the page not counted",
         [(reference, ours.runs) for reference, ours in took],
         want=2.7,
