@@ -2,7 +2,7 @@
 
     python benchmarks/bench.py [--quick] [--data FOLDER]
 
-About a quarter of an hour on two cores, which should have nothing else to do. `--quick` takes two pairs of each, to see
+About half an hour on two cores, which should have nothing else to do. `--quick` takes two pairs of each, to see
 that all runs. FOLDER holds CIFAR-10.
 """
 
@@ -28,6 +28,7 @@ def commands(quick: bool, data: str | None) -> list[list[str]]:
         ["laboratory.py", "--pairs", often(8)],
         ["training.py", "--pairs", often(8)],
         ["watch.py", "--norms", "--rounds", often(8)],
+        ["memory.py", "--times", often(3), *(["--only", "110"] if quick else [])],
         ["landscape.py", "--pairs", often(5)],
         ["studies.py", "--only", "sweep", "--pairs", often(3)],
         ["studies.py", "--only", "quick", "--pairs", "1" if quick else "2", *(["--data", data] if data else [])],
