@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from itertools import pairwise
 from typing import Any
 
+import altair as alt
 import pytest
 
 from depthscope.analysis.finding import Estimate, Finding
@@ -51,6 +53,20 @@ def test_against_axis_keeps_every_value_exact_and_moves_only_along_depth() -> No
     for (_, depth, _), place in places.items():
         assert abs(math.log(place / depth)) < math.log(56 / 20) / 4  # nearer to its own depth than to the next
     assert against_axis().to_dict()["description"] == "told"
+
+
+def test_a_figure_can_be_copied_and_changed_like_any_of_altairs() -> None:
+    """Its layers' parts are shared between copies, so that none may see what becomes of another."""
+    figure = against_axis(tags=True)
+    told = figure.to_dict()
+    assert copy.deepcopy(figure).to_dict() == figure.copy().to_dict() == told
+    assert figure.properties(height=77).to_dict() == told | {"height": 77}
+    changed = figure.encode(x=alt.X("seed:Q"))
+    assert changed.to_dict()["encoding"]["x"]["field"] == "seed"
+    assert figure.to_dict() == told
+    first = figure.layer[0].encode(y=alt.Y("seed:Q"))
+    assert first.to_dict()["encoding"]["y"]["field"] == "seed"
+    assert figure.to_dict() == told
 
 
 def test_against_axis_is_the_same_twice_and_draws_no_whisker_without_an_interval() -> None:

@@ -19,6 +19,8 @@ from depthscope.core.errors import UserError, unknown_name
 
 Array = NDArray[np.float64]
 _Function = Callable[[Array], Array]
+_Slope = Callable[[Array, Array], Array]
+"""Of x and of the function there, of which many a slope is made."""
 
 # SELU's constants, Klambauer et al. 2017, arXiv 1706.02515, equation 14; they make E[phi^2] = 1 at q = 1.
 _SELU_ALPHA = 1.6732632423543772
@@ -62,18 +64,18 @@ def _dsilu(x: Array) -> Array:
     return s * (1.0 + x * (1.0 - s))
 
 
-_FUNCTIONS: Mapping[str, tuple[_Function, _Function]] = MappingProxyType(
+_FUNCTIONS: Mapping[str, tuple[_Function, _Slope]] = MappingProxyType(
     {
-        "linear": (lambda x: x, np.ones_like),
-        "relu": (lambda x: np.maximum(x, 0.0), lambda x: np.where(x > 0, 1.0, 0.0)),
-        "leaky_relu": (lambda x: np.where(x > 0, x, _LEAK * x), lambda x: np.where(x > 0, 1.0, _LEAK)),
-        "tanh": (np.tanh, lambda x: 1.0 - np.tanh(x) ** 2),
-        "sigmoid": (_sigmoid, lambda x: _sigmoid(x) * (1.0 - _sigmoid(x))),
-        "gelu": (lambda x: x * _normal_cdf(x), lambda x: _normal_cdf(x) + x * _normal_pdf(x)),
-        "silu": (lambda x: x * _sigmoid(x), _dsilu),
-        "elu": (_elu, _delu),
-        "selu": (_selu, _dselu),
-        "softplus": (lambda x: np.logaddexp(0.0, x), _sigmoid),
+        "linear": (lambda x: x, lambda x, y: np.ones_like(x)),
+        "relu": (lambda x: np.maximum(x, 0.0), lambda x, y: np.where(x > 0, 1.0, 0.0)),
+        "leaky_relu": (lambda x: np.where(x > 0, x, _LEAK * x), lambda x, y: np.where(x > 0, 1.0, _LEAK)),
+        "tanh": (np.tanh, lambda x, y: 1.0 - y**2),
+        "sigmoid": (_sigmoid, lambda x, y: y * (1.0 - y)),
+        "gelu": (lambda x: x * _normal_cdf(x), lambda x, y: _normal_cdf(x) + x * _normal_pdf(x)),
+        "silu": (lambda x: x * _sigmoid(x), lambda x, y: _dsilu(x)),
+        "elu": (_elu, lambda x, y: _delu(x)),
+        "selu": (_selu, lambda x, y: _dselu(x)),
+        "softplus": (lambda x: np.logaddexp(0.0, x), lambda x, y: _sigmoid(x)),
     }
 )
 
@@ -137,7 +139,7 @@ def averages_of(activation: str, q: Array) -> tuple[Array, Array, Array]:
     # At q = 0 a kinked activation takes its average slope as q -> 0, so that scale invariance holds.
     x = np.sqrt(np.maximum(q, 1e-300))[:, None] * z
     value = phi(x)
-    return value @ weight, value**2 @ weight, slope(x) ** 2 @ weight
+    return value @ weight, value**2 @ weight, slope(x, value) ** 2 @ weight
 
 
 @lru_cache(maxsize=10_000)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -291,14 +290,3 @@ def _curve(place: float, seed: int | None, values: dict[int, float], scale: floa
 def significant(value: float, digits: int = 5) -> float:
     """Rounded for drawing: finer than a pixel, and half the bytes."""
     return float(f"{value:.{digits - 1}e}")
-
-
-def by_status(results: Results) -> list[tuple[str, list[ResultRow]]]:
-    """Runs that did not complete: (status, rows), missing ones last."""
-
-    def status(row: ResultRow) -> str:
-        return row.record.outcome.status if row.record else "missing"
-
-    order = {"diverged": 0, "failed": 1, "missing": 2}
-    rows = sorted((row for row in results.rows if status(row) in order), key=lambda row: order[status(row)])
-    return [(name, list(group)) for name, group in groupby(rows, key=status)]

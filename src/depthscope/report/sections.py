@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
 from depthscope.analysis.diagnosis import diagnose
@@ -181,10 +182,21 @@ def diagnoses(results: Results, words: Words) -> list[dict[str, str]]:
     return found
 
 
+def by_status(results: Results) -> list[tuple[str, list[ResultRow]]]:
+    """Runs that did not complete: (status, rows), missing ones last."""
+
+    def status(row: ResultRow) -> str:
+        return row.record.outcome.status if row.record else "missing"
+
+    order = {"diverged": 0, "failed": 1, "missing": 2}
+    rows = sorted((row for row in results.rows if status(row) in order), key=lambda row: order[status(row)])
+    return [(name, list(group)) for name, group in groupby(rows, key=status)]
+
+
 def failures(results: Results, words: Words) -> list[dict[str, str]]:
     """Runs that did not complete. Missing ones are told cell by cell, not one by one."""
     found = []
-    for status, rows in content.by_status(results):
+    for status, rows in by_status(results):
         if status == "missing":
             places: dict[str, list[int]] = {}
             for row in rows:
