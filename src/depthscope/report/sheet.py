@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
+from operator import itemgetter
 from typing import Any
 
 import altair as alt
@@ -78,12 +79,13 @@ class Charts:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    # There are tens of thousands of rows, with few sets of fields and types among them.
-    fields = list(dict.fromkeys(key for keys in dict.fromkeys(map(tuple, rows)) for key in keys))
+    # There are tens of thousands of rows, with few sets of fields and few types among them.
+    kinds_of_row = dict.fromkeys(map(tuple, rows))
+    fields = list(dict.fromkeys(key for keys in kinds_of_row for key in keys))
     columns: list[list[Any]] = []
     texts: list[list[str] | None] = []
     for name in fields:
-        column = [row.get(name) for row in rows]
+        column = list(map(itemgetter(name), rows)) if len(kinds_of_row) == 1 else [row.get(name) for row in rows]
         kinds = set(map(type, column))
         if any(issubclass(kind, str) for kind in kinds):
             known = {
@@ -92,14 +94,14 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             columns.append(list(map(known.get, column)))
             texts.append(list(known))
         else:
-            columns.append(list(map(_shortest, column)) if any(issubclass(kind, float) for kind in kinds) else column)
+            columns.append(_shortest(column) if any(issubclass(kind, float) for kind in kinds) else column)
             texts.append(None)
     return {"fields": fields, "columns": columns, "texts": texts}
 
 
-def _shortest(value: Any) -> Any:
-    """A whole number without its `.0`."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
+def _shortest(column: list[Any]) -> list[Any]:
+    """Whole numbers without their `.0`."""
+    return [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 1e15 else v for v in column]
 
 
 def _drawn(draw: Callable[[], Any]) -> Any:
