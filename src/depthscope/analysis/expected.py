@@ -30,6 +30,7 @@ that carry the average. A profile that leaves the range of floats is none either
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,12 +131,19 @@ def _log_chi(spec: RunSpec, radii: Array) -> Array | None:
         q = gain**2 * second * math.exp(log_f)
         if q.max() > _LARGEST_Q:
             return None
-        _, out, slope = averages_of(spec.activation, q)
+        out, slope = _layer(spec.activation, q.tobytes())
         rows.append(np.log1p(gain**2 * slope) if skip else log_gain + np.log(slope) + log_f)
         if not skip and np.allclose(out, second, rtol=1e-15, atol=0.0):
             rows += [rows[-1]] * (spec.depth - len(rows))  # a fixed point: nothing changes from here on
         second = second + out if skip else out
     return np.array(rows)
+
+
+@lru_cache(maxsize=1024)
+def _layer(activation: str, q: bytes) -> tuple[Array, Array]:
+    """(E[phi^2], E[slope^2]) at these variances. Networks that differ in depth alone share their first layers."""
+    _, second, slope = averages_of(activation, np.frombuffer(q, dtype=np.float64))
+    return second, slope
 
 
 def _log_chi_squared(width: int) -> float:
