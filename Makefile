@@ -4,7 +4,7 @@
 # make cifar10    the quick CIFAR-10 study (DATA=folder that holds the images; downloads them where unset)
 # make repairs    every repair in one harness: on the spiral, and with DATA=folder on CIFAR-10
 # make elsewhere  transformers, and depth in time: the studies of docs/elsewhere.md (DATA=folder that holds the texts)
-# make bench      the table of docs/speed.md: a quarter of an hour on a machine that does nothing else (DATA: CIFAR-10)
+# make bench      the table of docs/speed.md: half an hour on a machine that does nothing else (DATA: CIFAR-10)
 # make landscape  maps of the loss around networks, the study of docs/landscape.md (DATA=folder that holds the images)
 # make figures    the pictures of the README, from records; tables and figure of docs/statistics.md, simulated
 

@@ -29,6 +29,7 @@ def commands(quick: bool, data: str | None) -> list[list[str]]:
         ["training.py", "--pairs", often(8)],
         ["watch.py", "--norms", "--rounds", often(8)],
         ["memory.py", "--times", often(3), *(["--only", "110"] if quick else [])],
+        ["growth.py", "--times", often(3)],
         ["landscape.py", "--pairs", often(5)],
         ["studies.py", "--only", "sweep", "--pairs", often(3)],
         ["studies.py", "--only", "quick", "--pairs", "1" if quick else "2", *(["--data", data] if data else [])],

@@ -19,7 +19,9 @@ def keep_pages() -> bool:
 
     By default it takes each large tensor in pages of its own from the system and gives them back when the tensor goes:
     a training step then faults on 10,000 pages that it had a moment ago, a tenth of its time on a CPU. The peak of
-    memory is the same. Other allocators, and other systems, are left alone.
+    memory is no higher. (A process that takes every large tensor in pages of its own, which glibc does only if it is
+    told to, holds less under activation checkpointing, and is slower by half: docs/speed.md.) Other allocators, and
+    other systems, are left alone.
     """
     if sys.platform != "linux":
         return False
