@@ -179,12 +179,12 @@ def fit(
     tally_S2 = np.zeros((len(y), 2)) if memory is None or memory.tally is None else memory.tally.copy()
     asked, rate = set(at), None
     for step in range(begin, num_steps + 1):
-        loss_S, accuracy_S, p_SCN = group.forward(step)
+        loss_S, p_SCN = group.forward(step)
         bad_S = ~(loss_S <= diverged_above)
         done_S = np.zeros_like(bad_S)
         told = memory is not None and step == begin
         if stop and step % stop.every == 0 and not told:
-            passed_S = (accuracy_S >= stop.accuracy) & (loss_S <= stop.loss)
+            passed_S = (group.accuracy() >= stop.accuracy) & (loss_S <= stop.loss)
             streak_S = np.where(passed_S, streak_S + 1, 0)
             done_S = streak_S >= stop.checks
         last = step == num_steps
@@ -198,7 +198,7 @@ def fit(
                 )
                 for row in np.flatnonzero(leaving_S)
             )
-            shown_S2 = np.stack([loss_S, accuracy_S], axis=-1)
+            shown_S2 = np.stack([loss_S, group.accuracy()], axis=-1)
             if batches and step:
                 shown_S2 = np.where(bad_S[:, None], shown_S2, tally_S2 / ((step - 1) % every + 1))
             if step % every == 0:
@@ -217,7 +217,8 @@ def fit(
             )
         if leaving_S.all():
             return
-        tally_S2 = tally_S2 + np.stack([loss_S, accuracy_S], axis=-1)
+        if batches:
+            tally_S2 = tally_S2 + np.stack([loss_S, group.accuracy()], axis=-1)
         # The gradient belongs to the whole group's forward pass, so it is taken before anyone leaves.
         group.backward(p_SCN)
         rate = float(lr(step) if callable(lr) else lr[step])

@@ -77,8 +77,8 @@ class Group:
         rows_S1 = self.members[:, None]
         return as_input(self.form, self.x[rows_S1, chosen_SB], self.dtype), as_labels(self.y[rows_S1, chosen_SB])
 
-    def forward(self, step: int) -> tuple[NDArray[np.float64], NDArray[np.float64], Array]:
-        """Loss [S], accuracy [S], probabilities [S, C, N]."""
+    def forward(self, step: int) -> tuple[NDArray[np.float64], Array]:
+        """Loss [S], probabilities [S, C, N]."""
         x, self.y_SN = self._batch(step)
         num = self.y_SN.shape[1]
         if num not in self.nets:
@@ -86,9 +86,13 @@ class Group:
         self.net = self.nets[num]
         # A diverging seed overflows: that is data, told by its loss, and no reason for a warning.
         with np.errstate(all="ignore"):
-            scores_SCN = self.net.forward(self.params, x)
-            loss_S, p_SCN = layers.cross_entropy_forward(scores_SCN, self.y_SN)
-        return np.asarray(loss_S, np.float64), accuracy(scores_SCN, self.y_SN), p_SCN
+            self._scores_SCN = self.net.forward(self.params, x)
+            loss_S, p_SCN = layers.cross_entropy_forward(self._scores_SCN, self.y_SN)
+        return np.asarray(loss_S, np.float64), p_SCN
+
+    def accuracy(self) -> NDArray[np.float64]:
+        """That of the last forward pass [S], of which few steps ask."""
+        return accuracy(self._scores_SCN, self.y_SN)
 
     def backward(self, p_SCN: Array) -> None:
         """Fill the gradients, after a forward pass."""

@@ -87,7 +87,7 @@ def linear_backward(
         needs_dh: False at the first layer, whose input is data.
     """
     w_grad: Array = np.matmul(dz_SON, h_SIN.swapaxes(-1, -2), out=dw)
-    b_grad: Array | None = np.sum(dz_SON, axis=-1, out=db) if has_bias else None
+    b_grad: Array | None = np.add.reduce(dz_SON, axis=-1, out=db) if has_bias else None
     h_grad: Array | None = np.matmul(w_SOI.swapaxes(-1, -2), dz_SON, out=dh) if needs_dh else None
     return LinearGrads(h_grad, w_grad, b_grad)
 
@@ -193,8 +193,8 @@ def batch_norm_backward(
     zhat_SON, inv_std_SO = cache
     num = dy_SON.shape[-1]
     scratch: Array = np.multiply(dy_SON, zhat_SON, out=dz)
-    dgamma_SO: Array = np.sum(scratch, axis=-1, out=dgamma)
-    dbeta_SO: Array = np.sum(dy_SON, axis=-1, out=dbeta)
+    dgamma_SO: Array = np.add.reduce(scratch, axis=-1, out=dgamma)
+    dbeta_SO: Array = np.add.reduce(dy_SON, axis=-1, out=dbeta)
     dz_SON: Array = np.multiply(zhat_SON, (dgamma_SO / -num)[..., None], out=scratch)
     dz_SON += dy_SON
     dz_SON -= (dbeta_SO / num)[..., None]
@@ -219,7 +219,8 @@ def cross_entropy_forward(logits_SCN: Array, y_SN: Array) -> tuple[Array, Array]
     p_SCN: Array = np.exp(shifted_SCN)
     total_SN = p_SCN.sum(axis=-2)
     p_SCN /= total_SN[..., None, :]
-    picked_SN = np.take_along_axis(shifted_SCN, np.maximum(y_SN, 0)[..., None, :], axis=-2)[..., 0, :]
+    num_S, _, num_N = shifted_SCN.shape
+    picked_SN = shifted_SCN[np.arange(num_S)[:, None], np.maximum(y_SN, 0), np.arange(num_N)]
     each_SN = np.where(y_SN < 0, 0, np.log(total_SN) - picked_SN)
     loss_S: Array = each_SN.sum(axis=-1) / num_asked(y_SN, p_SCN.real.dtype)
     return loss_S, p_SCN
