@@ -14,6 +14,7 @@ from depthscope.analysis.headline import headline
 from depthscope.analysis.table import Results
 from depthscope.report import content, gallery, render
 from depthscope.report.estimates import Estimates
+from depthscope.report.export import figures
 from depthscope.report.words import Words
 from depthscope.study.expand import expand
 from depthscope.study.selection import is_selection, selection_study
@@ -75,7 +76,10 @@ def test_lead_and_figure_stand_where_the_claim_does_and_say_so(where: dict[str, 
     assert hero is not None
     (view,) = (view for view in content.views(found, words) if hero.key == f"hero-{view.key}")
     assert str(view.further["lr"]) == lr
-    assert hero.notes == (f"Here learning rate = {lr}; the 2 other values have sections of their own below.",)
+    assert hero.about == f"Here learning rate = {lr}."
+    assert hero.notes == ("The 2 other values have sections of their own below.",)
+    title: dict[str, Any] = figures(found, ())["hero"]["title"]
+    assert f"Here learning rate = {lr}." in title["subtitle"]
 
 
 def test_one_value_of_an_axis_needs_no_name() -> None:
@@ -89,7 +93,7 @@ def test_one_value_of_an_axis_needs_no_name() -> None:
     assert headline(found, (), "en").startswith("Going from 2 to 8 layers, ")
     hero = gallery.hero(found, Estimates(found), Words("en"))
     assert hero is not None
-    assert hero.notes == ()
+    assert (hero.about, hero.notes) == ("", ())
 
 
 def selection(missing: int = 0) -> Results:

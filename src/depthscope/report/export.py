@@ -37,7 +37,8 @@ def figures(results: Results, findings: Sequence[Finding], *, lang: Lang = "en")
         panel = hero.panels[0].draw(width=WIDTHS[1])
         title = words.pick(results.study.title, results.study.name)
         legend = () if hero.tagged else hero.legend  # names that stand beside their lines need none
-        found["hero"] = finished([panel], title, words.pick(results.study.question), legend)
+        told = [each for each in (words.pick(results.study.question), hero.about) if each]
+        found["hero"] = finished([panel], title, told, legend)
     for view in content.views(results, words):
         for block in gallery.blocks(results, view, estimates, words):
             found[_file_name(block.key)] = finished_block(block, block.heading, view.title, words)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from depthscope.analysis import places
 from depthscope.analysis.headline import main_part
@@ -54,21 +55,23 @@ def hero(results: Results, estimates: Estimates, words: Words) -> Block | None:
             panel = _depth_panel(view, metric, estimates, words, height=380, tags=True)
             if panel:
                 block = _depth_block(view, (panel,), estimates, words, key=f"hero-{view.key}")
-                return replace(block, notes=tuple(_elsewhere(view, views, words)))
+                return replace(block, **_standing(view, views, words))
     return None
 
 
-def _elsewhere(view: View, views: Sequence[View], words: Words) -> Iterator[str]:
-    """At which values of the further axes a figure stands, and where the others are."""
+def _standing(view: View, views: Sequence[View], words: Words) -> dict[str, Any]:
+    """Of a figure's block: at which values of the further axes it stands, and where the others are."""
     others = [each for each in views if each.part == view.part and each.key != view.key]
-    if others:
-        varied = {axis for each in others for axis in each.further if each.further[axis] != view.further[axis]}
-        here = words("list").join(
-            words("axis_is", axis=words.axis(axis), value=places.written(value))
-            for axis, value in view.further.items()
-            if axis in varied
-        )
-        yield words("elsewhere_one" if len(others) == 1 else "elsewhere", here=here, count=len(others))
+    if not others:
+        return {}
+    varied = {axis for each in others for axis in each.further if each.further[axis] != view.further[axis]}
+    here = words("list").join(
+        words("axis_is", axis=words.axis(axis), value=places.written(value))
+        for axis, value in view.further.items()
+        if axis in varied
+    )
+    elsewhere = words("elsewhere_one" if len(others) == 1 else "elsewhere", count=len(others))
+    return {"about": words("here", here=here), "notes": (elsewhere,)}
 
 
 def blocks(
