@@ -37,7 +37,7 @@ FIGURES = {
     "relational": ("hero",),
     "identity": ("hero", "profile-depth"),
     "landscape": ("landscape-maps", "convexity-maps", "hero"),
-    "precision": ("hero",),
+    "precision": ("claims", "depth-main"),
 }
 """Of each study, the figures shown: all whose names begin so."""
 LONGEST = 80
