@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from depthscope.analysis.finding import EffectSize, Estimate
 from depthscope.analysis.notes import note
-from depthscope.analysis.roots import root
 
 Array = NDArray[np.float64]
 
@@ -94,7 +93,9 @@ def noncentrality_interval(t: float, df: int, *, level: float = 0.95) -> tuple[f
 
 
 def _end(t: float, df: int, at: float, bracket: tuple[float, float]) -> float:
-    return root(lambda delta: _cdf(t, df, delta) - at, *bracket, within=1e-10)
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda delta: _cdf(t, df, delta) - at, *bracket, xtol=1e-10, rtol=1e-12))
 
 
 def _chi_squared(at: Array, df: int) -> Array:

@@ -39,7 +39,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depthscope.analysis.intervals import has_no_spread, paired_t_interval
-from depthscope.analysis.roots import root
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, Mapping[int, float | None]]
@@ -149,18 +148,19 @@ def moderated(s2: Array, df: Array, prior: Prior) -> Array:
 
 
 def inverse_trigamma(value: float) -> float:
-    """The x at which trigamma(x) is this positive value, by its root in log x; trigamma falls with x.
+    """The x at which trigamma(x) is this positive value, by bisection in log x; trigamma falls with x.
 
     >>> from math import pi
     >>> round(inverse_trigamma(pi**2 / 6), 9)
     1.0
     """
+    from scipy.optimize import brentq
     from scipy.special import polygamma
 
     # 1/x < trigamma(x) < 1/x + 1/x^2 bounds the root between 1/value and the positive root of the upper bound.
     low = math.log(1.0 / value) - 1e-9
     high = math.log((1.0 + math.sqrt(1.0 + 4.0 * value)) / (2.0 * value)) + 1e-9
-    return math.exp(root(lambda at: math.log(float(polygamma(1, math.exp(at)))) - math.log(value), low, high))
+    return math.exp(brentq(lambda at: math.log(float(polygamma(1, math.exp(at)))) - math.log(value), low, high))
 
 
 def _holm(p_values: Mapping[tuple[str, str], float], num: int, error: float) -> frozenset[tuple[str, str]]:
