@@ -32,7 +32,7 @@ def commands(quick: bool, data: str | None) -> list[list[str]]:
         ["growth.py", "--times", often(3)],
         ["landscape.py", "--pairs", often(5)],
         ["studies.py", "--only", "sweep", "--pairs", often(3)],
-        ["studies.py", "--only", "quick", "--pairs", "1" if quick else "2", *(["--data", data] if data else [])],
+        ["studies.py", "--only", "quick", "--pairs", "1", *(["--data", data] if data else [])],
     ]
 
 

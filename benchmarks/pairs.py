@@ -131,6 +131,7 @@ def measured(
     warm: int = 2,
     work: float = 1.0,
     facts: dict[str, float | str] | None = None,
+    profiled: bool = True,
 ) -> Record:
     """Time two contenders in turns, by the time of their processors, and keep the record.
 
@@ -146,10 +147,11 @@ def measured(
         warm: turns before, that do not.
         work: how many times as much the reference does in its turn as ours does.
         facts: see `Record`.
+        profiled: False where the facts tell already where the time goes.
     """
     with Contender(reference) as plain, Contender(ours) as fast:
         spent = [(plain.turn() / work, fast.turn()) for _ in range(warm + pairs)][warm:]
-        missed = want is not None and statistics.median(a / b for a, b in spent) < want
+        missed = profiled and want is not None and statistics.median(a / b for a, b in spent) < want
         facts = {**(facts or {}), **(fast.profile() if missed else {})}
     return kept(name, what, spent, want=want, clock="processor", facts=facts)
 
