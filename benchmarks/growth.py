@@ -219,9 +219,9 @@ def runs(times: int) -> None:
             folders.append(folder)
         of = [str(folder) for folder in folders]
         for verb, what in (
-            ("status", "`status` of a study"),
-            ("report", "its page, findings and table"),
-            ("resume", "`run` of a study with nothing left to do: resumed, judged and shown again"),
+            ("status", "`depthscope status` of a study"),
+            ("report", "`depthscope report` of a study: findings, table and page"),
+            ("resume", "`depthscope run` of a study with nothing left to do: records read, judged and shown again"),
         ):
             seconds, memory = grown(verb, of, times)
             pages = [(folder / "report.html").stat().st_size / 1e6 for folder in folders] if verb == "report" else []

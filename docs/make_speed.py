@@ -116,7 +116,7 @@ def growth(records: Mapping[str, Mapping[str, Any]]) -> str:
         ]
         heads = [each["along"], "time of the processor", "peak memory", *(["page"] if each["page_mb"] else [])]
         pieces += [
-            f"{each['what']}. Wanted: {each['want']}. Medians of {each['times']}.",
+            f"**{each['what']}.** Wanted: {each['want']}. Medians of {each['times']}.",
             table(heads, rows, words=0),
             f"*{each['machine']}; {each['when']}.*",
         ]
