@@ -129,11 +129,10 @@ def test_every_benchmark_of_the_one_command_is_there_and_says_how_it_is_called()
         assert all(f'"{each}"' in code for each in options if each.startswith("--"))
 
 
-def test_the_sample_of_the_quick_study_is_a_tenth_of_it() -> None:
+def test_the_sample_of_the_quick_study_is_one_seed_of_three() -> None:
     studies = load("studies")
-    assert pytest.approx(0.1) == studies.SHARE
     text = studies.read_source("cifar10")[1]
-    assert f"\nepochs = {studies.EPOCHS[1]}\n" in text
+    assert len(studies.runs_of(text, size="quick", seeds=studies.SEEDS[0])) == 6
     assert len(studies.runs_of(text, size="quick")) == 6 * studies.SEEDS[1]
     assert len(studies.runs_of(studies.SWEEP)) == 6
     assert studies.Took(begin=4.0, runs=10.0, end=6.0).counted(0.1) == pytest.approx(11.0)

@@ -46,7 +46,10 @@ def median_and_range(values: Sequence[float]) -> MedianRange:
     strange = [value for value in values if not math.isfinite(value)]
     if strange:
         raise ValueError(f"values: wanted finite numbers, got {strange[0]}.")
-    return MedianRange(median=float(median(values)), low=float(min(values)), high=float(max(values)))
+    middle = float(median(values))
+    if math.isinf(middle):  # the sum of the two in the middle, and not they
+        middle = 2 * float(median([each / 2 for each in values]))
+    return MedianRange(median=middle, low=float(min(values)), high=float(max(values)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,4 +95,5 @@ def medians_and_ranges(group: NDArray[np.int64], values: NDArray[np.float64]) ->
     lower, upper = values[starts + (counts - 1) // 2], values[starts + counts // 2]
     with np.errstate(over="ignore"):
         median = np.where(counts % 2, lower, (lower + upper) / 2)
+    median = np.where(np.isinf(median), lower / 2 + upper / 2, median)
     return MediansRanges(group=group[starts], median=median, low=values[starts], high=values[starts + counts - 1])

@@ -55,9 +55,9 @@ def _read(path: Path) -> str | None:
             if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
             head, _, content = file.read().partition(b"\n")
-    except OSError:
+        return (content.decode() or None) if head == _digest(content) else None
+    except (OSError, UnicodeDecodeError):
         return None
-    return content.decode() if head == _digest(content) else None
 
 
 def _digest(content: bytes) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from depthscope.models.fold import folded
+from depthscope.models.fold import folding
 from depthscope.models.overwrite import overwriters, overwriting
 from depthscope.study.run import RunSpec
 from depthscope.train.objective import Objective, summed
@@ -21,9 +21,9 @@ def clean_pass(model: nn.Module, x: Tensor, y: Tensor, spec: RunSpec, objective:
     In float32 also where training was in bfloat16. Batch norms are folded; inputs are overwritten where the network's
     parts are all ours, since those of the user's may keep what they make, or give what they were given.
     """
-    quick = folded(model.eval())
-    with overwriting(() if network_targets(spec) else overwriters(quick)):
-        return _judged(quick, x, y, eval_batch(spec, len(y)), objective)
+    model.eval()
+    with folding(model), overwriting(() if network_targets(spec) else overwriters(model)):
+        return _judged(model, x, y, eval_batch(spec, len(y)), objective)
 
 
 def training_pass(model: nn.Module, x: Tensor, y: Tensor, batch_size: int, objective: Objective) -> dict[str, float]:

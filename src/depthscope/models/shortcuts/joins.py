@@ -65,7 +65,9 @@ class Add(Join):
 
     def forward(self, s: Tensor, f: Tensor) -> Tensor:
         """See the class."""
-        return f.add_(s) if self.inplace else f + s
+        # Where an axis has length 1, several strides describe the same memory. The sum of two tensors need not have
+        # those of the first, and strides decide which kernel is next: other last bits.
+        return f.add_(s) if self.inplace and min(f.shape) > 1 else f + s
 
 
 class ConstantScaling(Join):
