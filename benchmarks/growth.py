@@ -70,7 +70,7 @@ class Growth:
 
     def save(self) -> Growth:
         """Write it, in place of an older one of that name, and print it."""
-        RECORDS.mkdir(exist_ok=True)
+        RECORDS.mkdir(parents=True, exist_ok=True)
         (RECORDS / f"{self.name}.json").write_text(json.dumps(asdict(self), indent=1) + "\n")
         told = "; ".join(
             f"{at} {self.along}: {seconds:.2f} s, {memory:.0f} MiB"

@@ -22,7 +22,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-RECORDS = Path(__file__).parent / "records"
+RECORDS = Path(os.environ.get("BENCH_RECORDS") or Path(__file__).parent / "records")
+"""Where records are kept: beside this file, or where the environment says, as for a trial of few pairs."""
+
 PACKAGES = ("depthscope", "torch", "numpy")
 
 Make = Callable[[], Callable[[], object]]
@@ -76,7 +78,7 @@ class Record:
 
     def save(self) -> Record:
         """Write it, in place of an older one of that name, and print it."""
-        RECORDS.mkdir(exist_ok=True)
+        RECORDS.mkdir(parents=True, exist_ok=True)
         (RECORDS / f"{self.name}.json").write_text(json.dumps(asdict(self), indent=1) + "\n")
         print(self, flush=True)
         return self
@@ -130,6 +132,7 @@ def measured(
     pairs: int,
     warm: int = 2,
     work: float = 1.0,
+    each: int = 1,
     facts: dict[str, float | str] | None = None,
     profiled: bool = True,
 ) -> Record:
@@ -146,11 +149,12 @@ def measured(
         pairs: turns that count.
         warm: turns before, that do not.
         work: how many times as much the reference does in its turn as ours does.
+        each: how many of the pieces that the record tells seconds of ours does in its turn.
         facts: see `Record`.
         profiled: False where the facts tell already where the time goes.
     """
     with Contender(reference) as plain, Contender(ours) as fast:
-        spent = [(plain.turn() / work, fast.turn()) for _ in range(warm + pairs)][warm:]
+        spent = [(plain.turn() / work / each, fast.turn() / each) for _ in range(warm + pairs)][warm:]
         missed = profiled and want is not None and statistics.median(a / b for a, b in spent) < want
         facts = {**(facts or {}), **(fast.profile() if missed else {})}
     return kept(name, what, spent, want=want, clock="processor", facts=facts)

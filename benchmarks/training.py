@@ -155,6 +155,7 @@ def main() -> None:
             want=20,
             pairs=asked.pairs,
             work=4 / 40,
+            each=40,
             facts=shares_of_windows(asked.pairs),
             profiled=False,
         )
@@ -170,6 +171,7 @@ def main() -> None:
                 partial(ours, depth, precision, STEPS),
                 want=want,
                 pairs=asked.pairs,
+                each=STEPS,
             )
 
 

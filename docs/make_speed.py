@@ -49,14 +49,19 @@ ORDER = (
 )
 """First those, as far as they are there, then the others by name."""
 
+MEMORY = "memory-"
+"""How the names of the records begin that have a table of their own."""
+
 
 def main(records: Path = RECORDS, page: Path = PAGE) -> None:
     """Read all records and write the page."""
-    found = read_records(records)
-    names = [name for name in ORDER if name in found] + sorted(set(found) - set(ORDER))
-    ordered = {name: found[name] for name in names}
+    kept = read_records(records)
+    names = [name for name in ORDER if name in kept] + sorted(set(kept) - set(ORDER))
+    ordered = {name: kept[name] for name in names}
     text = page.read_text(encoding="utf-8")
-    parts = {"table": figures(ordered), "where": where(ordered), "profiles": profiles(ordered)}
+    held = {name: each for name, each in ordered.items() if name.startswith(MEMORY)}
+    timed = {name: each for name, each in ordered.items() if name not in held}
+    parts = {"table": figures(timed), "memory": memory(held), "where": where(ordered), "profiles": profiles(timed)}
     for name, made in {**parts, "growth": growth(read_growth(records))}.items():
         text = fill(text, name, made)
     page.write_text(text, encoding="utf-8")
@@ -75,8 +80,8 @@ def row(record: Record) -> list[str]:
         record.what,
         {True: "✓", False: "✗", None: ""}[record.met],
         f"{sign} {shown(record.want, record.unit)}" if record.want is not None else "–",
-        f"**{shown(record.ratio, record.unit)}**",
-        f"{number(min(record.pairs))} – {number(max(record.pairs))}",
+        f"**{found(record)}**",
+        spread(record),
         str(len(record.pairs)),
         seconds(record.reference_s),
         seconds(record.ours_s),
@@ -84,18 +89,49 @@ def row(record: Record) -> list[str]:
     ]
 
 
+def memory(records: Mapping[str, Record]) -> str:
+    """A row a record: what training takes as a worker runs it, with pages for each tensor, and as predicted."""
+    heads = ["what", "memory", "least – most", "n", "a step", "each tensor in pages of its own", "predicted"]
+    rows = [
+        [
+            each.what,
+            f"**{shown(each.ratio, each.unit)}**",
+            spread(each),
+            str(len(each.pairs)),
+            *(_fact(each, name, unit) for name, unit in _OF_MEMORY),
+        ]
+        for each in records.values()
+    ]
+    return table(heads, rows, words=1) if rows else "Not measured yet."
+
+
+_OF_MEMORY = (("step, s", "s"), ("each tensor in pages of its own, MiB", "MiB"), ("predicted, MiB", "MiB"))
+
+
+def _fact(record: Record, name: str, unit: str) -> str:
+    value = record.facts.get(name)
+    return "–" if value is None else shown(float(value), unit)
+
+
 def profiles(records: Mapping[str, Record]) -> str:
     """Further facts of each record, and where the time of ours goes of those that miss what is wanted."""
     pieces = []
     for record in records.values():
         profile = [str(value) for name, value in record.facts.items() if name.startswith("profile ")]
-        others = [f"{name} {value}" for name, value in record.facts.items() if not name.startswith("profile ")]
+        others = [
+            f"{name}: {number(value) if isinstance(value, float) else value}"
+            for name, value in record.facts.items()
+            if not name.startswith("profile ") and name != "load"
+        ]
+        missed = ""
         if record.met is False:
-            told = f": {'; '.join(others)}" if others else ""
-            pieces.append(f"- **{record.what}** misses what is wanted{told}.")
-            pieces += [f"  - {each}" for each in profile]
-        elif len(record.facts) > ("load" in record.facts):
-            pieces.append(f"- {record.what}: {'; '.join(others)}.")
+            sign = "at least" if record.unit == "times" else "at most"
+            wanted = f"{sign} {shown(record.want or 0.0, record.unit)}"
+            missed = f" Wanted {wanted}, measured {found(record)}."
+        if others or missed:
+            pieces.append(f"- **{record.what}.**{missed}" + (f" {'; '.join(others)}." if others else ""))
+        if missed:
+            pieces += [f"  - {each.replace(' ', ' of its time in ', 1)}" for each in profile]
     return "\n".join(pieces) or "Nothing to add."
 
 
@@ -135,6 +171,18 @@ def where(records: Mapping[str, Record]) -> str:
     return f"*{'; '.join(machines)}; {', '.join(versions)}; {' to '.join(dict.fromkeys((days[0], days[-1])))}.{busy}*"
 
 
+def found(record: Record) -> str:
+    """What was measured, with more digits where fewer would say what was wanted."""
+    told = shown(record.ratio, record.unit)
+    near = record.met is False and told == shown(record.want or 0.0, record.unit)
+    return told.replace(number(record.ratio), f"{record.ratio:.4g}") if near else told
+
+
+def spread(record: Record) -> str:
+    """The least and the greatest of several measurements."""
+    return f"{number(min(record.pairs))} – {number(max(record.pairs))}" if len(record.pairs) > 1 else "–"
+
+
 def shown(value: float, unit: str) -> str:
     """A figure with its unit."""
     return f"{number(value)}x" if unit == "times" else f"{number(value)} {unit}"
@@ -142,7 +190,9 @@ def shown(value: float, unit: str) -> str:
 
 def number(value: float) -> str:
     """Three digits."""
-    return f"{value:.2f}" if 0.1 <= abs(value) < 10 else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if 0.1 <= abs(value) < 10:
+        return f"{value:.2f}"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def seconds(value: float | None) -> str:

@@ -52,5 +52,5 @@ def test_memory_is_a_row_in_mebibytes(load: Load) -> None:
     record = pairs.Record(
         name="m", what="memory", want=None, pairs=[6237.4], clock="–", unit="MiB", facts=facts, machine="m"
     )
-    assert made.row(record) == ["memory", "", "–", "**6,237 MiB**", "6,237 – 6,237", "1", "–", "–", "–"]
-    assert made.profiles({"m": record}) == "- memory: predicted, MiB 1084; load 0.5."
+    assert made.memory({"m": record}).splitlines()[-1] == ("| memory | **6,237 MiB** | – | 1 | – | – | 1,084 MiB |")
+    assert made.memory({}) == "Not measured yet."

@@ -56,11 +56,13 @@ def test_what_misses_shows_its_profile() -> None:
     facts = {"load": 0.5, "profile 1": "51.0% convolution", "profile 2": "6.0% norm"}
     missed, met = record(facts=facts), record(name="other", pairs=[9.0], facts={"load": 0.1, "start, s": 3.0})
     assert made.profiles({"step": missed, "other": met}).splitlines() == [
-        "- **a step** misses what is wanted: load 0.5.",
-        "  - 51.0% convolution",
-        "  - 6.0% norm",
-        "- a step: load 0.1; start, s 3.0.",
+        "- **a step.** Wanted at least 2.50x, measured 2.40x.",
+        "  - 51.0% of its time in convolution",
+        "  - 6.0% of its time in norm",
+        "- **a step.** start, s: 3.00.",
     ]
+    near = made.row(record(pairs=[2.4981]))
+    assert near[1:5] == ["✗", "≥ 2.50x", "**2.498x**", "–"]
     assert "0.1 to 0.5" in made.where({"step": missed, "other": met})
 
 
