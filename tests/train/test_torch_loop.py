@@ -200,6 +200,8 @@ def test_what_overwrites_its_input_in_an_update(monkeypatch: pytest.MonkeyPatch,
     norm = "import torch\n\ndef same(num):\n    return torch.nn.BatchNorm2d(num)\n"
     name = package(monkeypatch, tmp_path, mine=norm)
     assert overwriters(spec(norm=f"{name}.mine:same")) == 0
+    assert overwriters(spec(measures=("layers",))) == 10
+    assert overwriters(spec(measures=(f"{name}.probes:norms",))) == 0  # it may leave hooks
 
 
 def test_a_run_that_is_over_leaves_nothing_to_the_collector() -> None:

@@ -12,17 +12,16 @@ from depthscope.models.overwrite import overwriters, overwriting
 from depthscope.study.run import RunSpec
 from depthscope.train.objective import Objective, summed
 from depthscope.train.twin import eval_batch
-from depthscope.train.usercode import network_targets
+from depthscope.train.usercode import may_overwrite
 
 
 def clean_pass(model: nn.Module, x: Tensor, y: Tensor, spec: RunSpec, objective: Objective) -> dict[str, float]:
     """`loss` (mean over what is asked) and, of classes, `accuracy` over a split, in evaluation mode; it stays in it.
 
-    In float32 also where training was in bfloat16. Batch norms are folded; inputs are overwritten where the network's
-    parts are all ours, since those of the user's may keep what they make, or give what they were given.
+    In float32 also where training was in bfloat16. Batch norms are folded; inputs are overwritten where they may be.
     """
     model.eval()
-    with folding(model), overwriting(() if network_targets(spec) else overwriters(model)):
+    with folding(model), overwriting(overwriters(model) if may_overwrite(spec) else ()):
         return _judged(model, x, y, eval_batch(spec, len(y)), objective)
 
 

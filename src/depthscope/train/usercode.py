@@ -218,6 +218,14 @@ def network_targets(spec: RunSpec) -> tuple[str, ...]:
     return tuple(name for name in (spec.family, spec.shortcut, spec.norm, spec.activation) if is_user_code(name))
 
 
+def may_overwrite(spec: RunSpec) -> bool:
+    """Whether parts of a run's network may write over what they read (`models.overwrite`).
+
+    Parts of the user's may keep what they make, or give what they were given; a probe of the user's may leave hooks.
+    """
+    return not network_targets(spec) and not any(is_user_code(each) for each in spec.measures)
+
+
 def network_name(spec: RunSpec) -> str:
     """What a message calls a run's network: the code of the user's that it is made of, else its family."""
     own = (*network_targets(spec), *filter(is_user_code, (spec.init,)))
